@@ -1,0 +1,54 @@
+"""validate_parameters with a known schema, beside the `jsonschema` package in the same run."""
+
+import importlib
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+from lilux.schemas.schema_validator import SchemaValidator, validate_parameters
+
+LIMIT_US = 10.0
+ROUNDS, CALLS = 7, 2000
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "Command to run"},
+        "args": {"type": "array", "items": {"type": "string"}},
+        "env": {"type": "object", "description": "Environment variables"},
+        "cwd": {"type": "string", "description": "Working directory"},
+        "timeout": {"type": "integer", "default": 300},
+    },
+    "required": ["command"],
+}
+PARAMETERS = {"command": "echo", "args": ["a", "b"], "env": {"K": "v"}, "timeout": 5}
+
+
+def microseconds(call: Callable[[], object]) -> float:
+    """The best of several rounds, for one call."""
+    return min(timeit.repeat(call, number=CALLS, repeat=ROUNDS)) / CALLS * 1e6
+
+
+def main() -> None:
+    handle = SchemaValidator().compile(SCHEMA)
+    assert validate_parameters(PARAMETERS, SCHEMA).valid
+    ours = microseconds(lambda: validate_parameters(PARAMETERS, SCHEMA))
+    report("validate_parameters, known schema", f"{ours:8.2f} µs  (limit {LIMIT_US:.0f})")
+    by_handle = microseconds(lambda: handle.validate(PARAMETERS))
+    report("CompiledSchema.validate", f"{by_handle:8.2f} µs")
+    try:
+        peer = importlib.import_module("jsonschema").Draft202012Validator(SCHEMA)
+    except ModuleNotFoundError:
+        report("jsonschema", "not installed, so there is nothing beside it")
+    else:
+        theirs = microseconds(lambda: peer.is_valid(PARAMETERS))
+        report("jsonschema, validator kept", f"{theirs:8.2f} µs  ({theirs / ours:.0f} times ours)")
+    assert ours <= LIMIT_US, f"{ours:.2f} µs is more than {LIMIT_US} µs"
+
+
+def report(what: str, figure: str) -> None:
+    print(f"{what:36}{figure}")
+
+
+if __name__ == "__main__":
+    main()

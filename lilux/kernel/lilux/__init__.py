@@ -1,0 +1,1 @@
+"""Lilux: stateless async primitives for running things."""

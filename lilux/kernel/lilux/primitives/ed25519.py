@@ -1,0 +1,80 @@
+"""What Lilux uses of the cryptography library: Ed25519 keys as PEM, signatures as bytes.
+
+The library is slow to import, so this module is imported on use.
+"""
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+
+def generate() -> tuple[bytes, bytes]:
+    """Make a new pair: PKCS8 PEM without encryption, and SubjectPublicKeyInfo PEM."""
+    key = Ed25519PrivateKey.generate()
+    private_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return private_pem, _public_pem(key.public_key())
+
+
+def derive_public(private_pem: bytes | str) -> bytes:
+    """Give the PEM of the public key; raises ``ValueError`` as :func:`sign` does."""
+    return _public_pem(_parse_private(private_pem).public_key())
+
+
+def sign(message: bytes, private_pem: bytes | str) -> bytes:
+    """Sign ``message``; raises ``ValueError`` if the PEM is no Ed25519 private key."""
+    return _parse_private(private_pem).sign(message)
+
+
+def verify(message: bytes, signature: bytes, public_pem: bytes | str) -> bool:
+    """Tell whether the signature holds; raises ``ValueError`` for a PEM of anything else."""
+    try:
+        _parse_public(public_pem).verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def is_pair(private_pem: bytes | str, public_pem: bytes | str) -> bool:
+    """Tell whether the keys belong together; raises ``ValueError`` for a PEM of anything else."""
+    derived = _parse_private(private_pem).public_key()
+    return derived.public_bytes_raw() == _parse_public(public_pem).public_bytes_raw()
+
+
+def _public_pem(key: Ed25519PublicKey) -> bytes:
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _parse_private(pem: bytes | str) -> Ed25519PrivateKey:
+    try:
+        key = load_pem_private_key(_as_bytes(pem), password=None)
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ValueError(
+            "not the PKCS8 PEM of an Ed25519 private key without a password; "
+            "make one with generate_keypair()"
+        )
+    return key
+
+
+def _parse_public(pem: bytes | str) -> Ed25519PublicKey:
+    try:
+        key = load_pem_public_key(_as_bytes(pem))
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise ValueError(
+            "not the PEM of an Ed25519 public key; make a pair with generate_keypair()"
+        )
+    return key
+
+
+def _as_bytes(pem: bytes | str) -> bytes:
+    return pem.encode() if isinstance(pem, str) else pem

@@ -1,0 +1,136 @@
+"""Deterministic SHA256 hashing of JSON data.
+
+Two values have the same hash exactly if they have the same canonical text. What would give two
+different values one text, or one value no text, is refused: NaN and the infinities, keys that are
+not strings, lone surrogates, cycles and types that JSON does not know. Tuples count as lists, and
+subclasses of the JSON types as what they extend. ``1`` and ``1.0`` are different.
+"""
+
+import hashlib
+import json
+import math
+import sys
+from typing import Any
+
+from lilux.primitives.errors import IntegrityError
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+)
+_LEAF_TYPES = frozenset({str, int, float, bool, type(None)})
+_SEQUENCE_TYPES = (list, tuple)
+
+
+def canonical_json(data: Any) -> str:
+    """Serialise ``data`` with sorted keys, no whitespace and ASCII only.
+
+    Raises :class:`IntegrityError` with the path to the first value that has no canonical form.
+    """
+    try:
+        text = _ENCODER.encode(data)
+    except (TypeError, ValueError, RecursionError):
+        # The cause may quote the data, and it is told better by the path.
+        raise IntegrityError(_first_fault(data) or _UNKNOWN_FAULT) from None
+    # The encoder turns keys like 1 and None into strings, and a pair of lone surrogates into the
+    # same escapes as the character that they would make up.
+    if not _all_keys_are_strings(data) or "\\ud" in text:
+        fault = _first_fault(data)
+        if fault is not None:
+            raise IntegrityError(fault)
+    return text
+
+
+def compute_integrity(data: Any) -> str:
+    """Give the SHA256 hex digest of the canonical JSON of ``data``.
+
+    Raises :class:`IntegrityError` as :func:`canonical_json` does.
+    """
+    return hashlib.sha256(canonical_json(data).encode("ascii")).hexdigest()
+
+
+def child_path(path: str, key: str) -> str:
+    """Extend a path like ``$.steps[2]`` by a key, quoted if it is not a plain name."""
+    return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)}]"
+
+
+_UNKNOWN_FAULT = "$: this value cannot be written as JSON; use plain JSON types"
+
+
+def _all_keys_are_strings(data: Any) -> bool:
+    pending = [data]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            for key in node:
+                if not isinstance(key, str):
+                    return False
+            node = node.values()
+        elif not isinstance(node, _SEQUENCE_TYPES):
+            continue
+        pending += [child for child in node if child.__class__ not in _LEAF_TYPES]
+    return True
+
+
+def _first_fault(data: Any) -> str | None:
+    """Describe the first value, in document order, that has no canonical form."""
+    pending: list[tuple[str, Any, tuple[int, ...]]] = [("$", data, ())]
+    while pending:
+        path, node, ancestors = pending.pop()
+        if not isinstance(node, dict | list | tuple):
+            fault = _fault_of_leaf(node)
+            if fault is not None:
+                return f"{path}: {fault}"
+            continue
+        if id(node) in ancestors:
+            return f"{path}: contains itself; break the cycle"
+        if len(ancestors) >= sys.getrecursionlimit():
+            return "$: nested too deeply; flatten the data"
+        if isinstance(node, dict):
+            for key in node:
+                fault = _fault_of_key(key)
+                if fault is not None:
+                    return f"{path}: {fault}"
+            children = [(child_path(path, key), value) for key, value in node.items()]
+        else:
+            children = [(f"{path}[{index}]", value) for index, value in enumerate(node)]
+        line = (*ancestors, id(node))
+        pending += [(where, child, line) for where, child in reversed(children)]
+    return None
+
+
+def _fault_of_leaf(value: Any) -> str | None:
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return None
+        return f"{float(value)} is not a JSON number; use a finite number or null"
+    if isinstance(value, str):
+        return _fault_of_text(value)
+    if isinstance(value, int):
+        return _fault_of_integer(value)
+    if value is None:
+        return None
+    name = type(value).__name__
+    return f"{name} cannot be written as JSON; convert it to a JSON type first"
+
+
+def _fault_of_key(key: Any) -> str | None:
+    if isinstance(key, str):
+        fault = _fault_of_text(key)
+        return None if fault is None else f"a key {fault}"
+    return f"a key is {type(key).__name__}, not str; use string keys"
+
+
+def _fault_of_text(text: str) -> str | None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "holds a lone surrogate; use text that UTF-8 can encode"
+    return None
+
+
+def _fault_of_integer(number: int) -> str | None:
+    try:
+        int.__repr__(number)
+    except ValueError:
+        return "integer has too many digits; write it as a string"
+    return None

@@ -1,0 +1,1 @@
+"""What a runtime needs before a primitive runs: an environment, a token."""

@@ -1,0 +1,72 @@
+"""The ``.env`` file of a project: ``KEY=value`` lines, taken literally.
+
+A ``.env`` comes with a checkout, so it may name values but not choose code that is loaded into
+every process: loader variables in it are ignored, with a notice in the log.
+"""
+
+import io
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lilux.primitives.errors import ConfigurationError
+from lilux.runtime.small_file import FileTooLargeError, read_text
+
+if TYPE_CHECKING:
+    from dotenv.parser import Binding
+
+MAX_BYTES = 1024 * 1024
+
+_LOG = logging.getLogger(__name__)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXPORT_LINE = re.compile(r"\s*export\s")
+_LOADER_NAME = re.compile(
+    r"(?:LD_|DYLD_|GIT_SSH).*|BASH_ENV|PYTHONSTARTUP|NODE_OPTIONS", re.IGNORECASE
+)
+
+
+def read_dotenv(path: Path) -> dict[str, str]:
+    """The variables of a ``.env`` file; none if there is no such file.
+
+    Comments and ``export`` lines are skipped, quotes removed, ``${…}`` is not expanded. Raises
+    :class:`ConfigurationError` if the file cannot be read, is not UTF-8 or is larger than 1 MiB.
+    """
+    try:
+        text = read_text(path, MAX_BYTES)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(f"{path} cannot be read: {reason}; mend or remove it") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is not UTF-8 text; mend or remove it") from error
+    except FileTooLargeError as error:
+        raise ConfigurationError(
+            f"{path} is larger than {MAX_BYTES} bytes; keep only KEY=value lines in it"
+        ) from error
+    return {} if text is None else parse_dotenv(text, str(path))
+
+
+def parse_dotenv(text: str, source: str) -> dict[str, str]:
+    """The variables in ``text``; a line that is left out is named in the log by its number."""
+    from dotenv.parser import parse_stream
+
+    variables: dict[str, str] = {}
+    for binding in parse_stream(io.StringIO(text)):
+        name, value = binding.key, binding.value
+        if _EXPORT_LINE.match(binding.original.string):
+            continue
+        if name is None and not binding.error:
+            continue
+        if name is None or value is None or not _NAME.fullmatch(name) or "\0" in value:
+            _LOG.warning("%s: line %d is not KEY=value; ignored", source, _first_line(binding))
+        elif _LOADER_NAME.fullmatch(name):
+            _LOG.warning("%s: %s is ignored: it decides what processes load", source, name)
+        else:
+            variables[name] = value
+    return variables
+
+
+def _first_line(binding: "Binding") -> int:
+    text = binding.original.string
+    blank = text[: len(text) - len(text.lstrip())]
+    return binding.original.line + len(blank.splitlines())

@@ -1,0 +1,1 @@
+"""Validation of structured data."""

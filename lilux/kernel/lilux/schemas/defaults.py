@@ -1,0 +1,82 @@
+"""Defaults of a JSON Schema, filled into parameters."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from lilux.primitives.errors import SchemaError
+from lilux.schemas.json_shape import MAX_DEPTH
+
+
+def with_defaults(parameters: dict[str, Any], schema: dict[str, Any] | bool) -> dict[str, Any]:
+    """A new dict with the defaults of absent properties; the input is not changed.
+
+    Goes into objects and array items that are there (or came in as a default), through ``allOf``
+    and through references inside the schema. Alternatives (``anyOf``, ``oneOf``, ``if``) are left
+    alone: which of them holds is not known before validation. An absent object without a default
+    is not invented. Raises :class:`SchemaError` if defaults contain themselves without end.
+    """
+    filled = _filled(parameters, schema, root=schema, room=MAX_DEPTH)
+    return dict(filled) if isinstance(filled, dict) else parameters
+
+
+def _filled(value: Any, schema: Any, *, root: Any, room: int) -> Any:
+    if not isinstance(value, dict | list) or not isinstance(schema, dict):
+        return value
+    if not room:
+        raise SchemaError(
+            f"the defaults of the schema nest deeper than {MAX_DEPTH} levels; "
+            "break the reference from a default to itself"
+        )
+    for part in _conjuncts(schema, root, seen=set()):
+        if isinstance(value, dict):
+            value = _filled_object(value, part.get("properties"), root, room - 1)
+        elif isinstance(items := part.get("items"), dict):
+            start = len(part.get("prefixItems") or ())
+            value = value[:start] + [
+                _filled(item, items, root=root, room=room - 1) for item in value[start:]
+            ]
+    return value
+
+
+def _filled_object(value: dict[str, Any], properties: Any, root: Any, room: int) -> dict[str, Any]:
+    if not isinstance(properties, dict):
+        return value
+    result = dict(value)
+    for name, schema in properties.items():
+        if name not in result:
+            carrier = next(
+                (part for part in _conjuncts(schema, root, seen=set()) if "default" in part), None
+            )
+            if carrier is None:
+                continue
+            result[name] = copy.deepcopy(carrier["default"])
+        result[name] = _filled(result[name], schema, root=root, room=room)
+    return result
+
+
+def _conjuncts(schema: Any, root: Any, seen: set[int]) -> Iterator[dict[str, Any]]:
+    """The schema and all that hold together with it, each once."""
+    if not isinstance(schema, dict) or id(schema) in seen:
+        return
+    seen.add(id(schema))
+    yield schema
+    yield from _conjuncts(_local_target(schema.get("$ref"), root), root, seen)
+    all_of = schema.get("allOf")
+    for part in all_of if isinstance(all_of, list) else ():
+        yield from _conjuncts(part, root, seen)
+
+
+def _local_target(reference: Any, root: Any) -> Any:
+    if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
+        return None
+    target = root
+    for step in reference.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, dict):
+            target = target.get(key)
+        elif isinstance(target, list) and key.isdecimal() and int(key) < len(target):
+            target = target[int(key)]
+        else:
+            return None
+    return target

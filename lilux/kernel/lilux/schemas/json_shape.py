@@ -1,0 +1,68 @@
+"""What makes a Python value expressible as JSON, and how a place inside it is spelled."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from math import isfinite
+from typing import Any, NamedTuple
+
+# Validation recurses natively: without a bound, deep or circular data would overflow the C stack.
+MAX_DEPTH = 128
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+
+
+class Fault(NamedTuple):
+    """Why a value is not JSON; ``path`` runs from the innermost step to the outermost."""
+
+    path: list[str | int]
+    reason: str
+
+
+def json_fault(value: Any, room: int = MAX_DEPTH) -> Fault | None:
+    """The first thing in ``value`` that JSON cannot express, or ``None``."""
+    if type(value) in _SCALARS:
+        return None
+    if isinstance(value, dict):
+        return _dict_fault(value, room)
+    if isinstance(value, list | tuple):
+        return _list_fault(value, room)
+    if isinstance(value, float | Decimal):
+        return None if isfinite(value) else Fault([], "NaN and infinities have no JSON form")
+    if isinstance(value, str | int):
+        return None
+    return Fault([], f"a value of type {type(value).__name__} has no JSON form")
+
+
+def _dict_fault(value: dict[Any, Any], room: int) -> Fault | None:
+    if not room:
+        return _too_deep()
+    for key, child in value.items():
+        if not isinstance(key, str):
+            return Fault([], f"keys must be strings, got {type(key).__name__}")
+        if type(child) not in _SCALARS and (fault := json_fault(child, room - 1)):
+            fault.path.append(key)
+            return fault
+    return None
+
+
+def _list_fault(value: list[Any] | tuple[Any, ...], room: int) -> Fault | None:
+    if not room:
+        return _too_deep()
+    for index, child in enumerate(value):
+        if type(child) not in _SCALARS and (fault := json_fault(child, room - 1)):
+            fault.path.append(index)
+            return fault
+    return None
+
+
+def _too_deep() -> Fault:
+    return Fault([], f"nested deeper than {MAX_DEPTH} levels, or circular")
+
+
+def spell_path(root: str, path: Iterable[str | int]) -> str:
+    """``parameters.env['a b'][0]``: a place inside a value, from the outermost step on."""
+    steps = (
+        f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]"
+        for step in path
+    )
+    return root + "".join(steps)

@@ -1,0 +1,110 @@
+"""Validation errors in words: the place and what was expected, never the value that was found.
+
+The messages of the library quote the offending value, which may be a secret; these are made from
+the failed rule alone. Names of properties do appear, since a misspelt one must be found.
+"""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lilux.schemas.json_shape import spell_path
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
+
+_MAX_LISTED = 10
+_MAX_NESTED = 3
+
+_Words = Callable[[dict[str, Any]], str]
+
+
+def _spell(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _listed(values: list[Any], spell: Callable[[Any], str] = _spell) -> str:
+    shown = ", ".join(spell(value) for value in values[:_MAX_LISTED])
+    more = len(values) - _MAX_LISTED
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+def _limit(before: str, after: str = "") -> _Words:
+    return lambda rule: f"expected {before} {_spell(rule['limit'])}{after}"
+
+
+_WORDS: dict[str, _Words] = {
+    "additionalItems": lambda rule: f"expected at most {rule['limit']} items",
+    "additionalProperties": lambda rule: f"unexpected property {_listed(rule['unexpected'], repr)}",
+    "const": lambda rule: f"expected {_spell(rule['expected_value'])}",
+    "contains": lambda _rule: "expected more or fewer items that match 'contains'",
+    "contentEncoding": lambda rule: f"expected {rule['content_encoding']} encoding",
+    "contentMediaType": lambda rule: f"expected content of type {rule['content_media_type']}",
+    "enum": lambda rule: f"expected one of {_listed(rule['options'])}",
+    "exclusiveMaximum": _limit("a number below"),
+    "exclusiveMinimum": _limit("a number above"),
+    "falseSchema": lambda _rule: "nothing is allowed here",
+    "format": lambda rule: f"expected the format {_spell(rule['format'])}",
+    "maxItems": _limit("at most", " items"),
+    "maximum": _limit("a number of at most"),
+    "maxLength": _limit("at most", " characters"),
+    "maxProperties": _limit("at most", " properties"),
+    "minItems": _limit("at least", " items"),
+    "minimum": _limit("a number of at least"),
+    "minLength": _limit("at least", " characters"),
+    "minProperties": _limit("at least", " properties"),
+    "multipleOf": lambda rule: f"expected a multiple of {_spell(rule['multiple_of'])}",
+    "not": lambda rule: f"expected anything but {_spell(rule['schema'])}",
+    "pattern": lambda rule: f"expected a match of the pattern {_spell(rule['pattern'])}",
+    "required": lambda rule: f"missing property {rule['property']!r}",
+    "unevaluatedItems": lambda rule: f"{len(rule['unexpected'])} unexpected items",
+    "unevaluatedProperties": lambda rule: (
+        f"unexpected property {_listed(rule['unexpected'], repr)}"
+    ),
+    "uniqueItems": lambda _rule: "expected items that differ from each other",
+}
+
+
+def describe(error: "ValidationError", root: str) -> str:
+    """``root.path: what was expected``, without the value that was found."""
+    return f"{spell_path(root, error.instance_path)}: {expectation(error)}"
+
+
+def expectation(error: "ValidationError", nested: int = _MAX_NESTED) -> str:
+    """What the failed rule asks for; alternatives are told to a depth of ``nested``."""
+    keyword, rule = error.kind.name, error.kind.as_dict()
+    if keyword == "type":
+        return f"expected {' or '.join(sorted(rule['types']))}, got {json_type(error.instance)}"
+    if keyword == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
+        return "no properties are allowed here"
+    if keyword == "propertyNames":
+        return f"a property name is refused: {expectation(rule['error'], nested)}"
+    if keyword in {"anyOf", "oneOf"}:
+        return _alternatives(rule["context"], nested)
+    words = _WORDS.get(keyword)
+    return f"the rule {keyword!r} is not met" if words is None else words(rule)
+
+
+def _alternatives(context: list[list["ValidationError"]], nested: int) -> str:
+    failed = [branch for branch in context if branch]
+    if len(failed) < len(context):
+        return "expected exactly one of the alternatives to match, but several do"
+    if not nested:
+        return f"none of the {len(failed)} alternatives matches"
+    told = "; or ".join(expectation(branch[0], nested - 1) for branch in failed[:_MAX_LISTED])
+    return f"none of the {len(failed)} alternatives matches ({told})"
+
+
+def json_type(value: Any) -> str:
+    """The name that JSON Schema gives to the type of ``value``."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, dict):
+        return "object"
+    return "array" if isinstance(value, list | tuple) else "number"

@@ -1,0 +1,399 @@
+"""One refresh for tasks, threads and processes that ask at once, and nothing lost on the way."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lilux.primitives.errors import AuthenticationRequired, RefreshError
+from lilux.runtime.auth import AuthStore
+from lilux.runtime.auth_files import locked, name_digest
+from oauth_server import DEADLINE_SECONDS, TokenServer, json_answer
+
+NOW = 1_000_000.0
+
+
+class Looks:
+    """A clock that counts how often it was looked at.
+
+    A store looks at it after it has read the stored token: a caller that has looked has seen
+    that token expired, and will ask for a refresh whatever happens to the file then. The refresh
+    itself looks once more before it asks the endpoint.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._count = 0
+        self._changed = threading.Condition()
+
+    def __call__(self) -> float:
+        with self._changed:
+            self._count += 1
+            self._changed.notify_all()
+        return self._now
+
+    def wait_for(self, count: int) -> None:
+        with self._changed:
+            seen = self._changed.wait_for(lambda: self._count >= count, DEADLINE_SECONDS)
+        assert seen, f"{self._count} of {count} callers looked at the clock"
+
+
+def make_store(folder: Path, clock: Callable[[], float] = lambda: NOW, **more: Any) -> AuthStore:
+    return AuthStore(storage_dir=folder / "auth", keychain=None, clock=clock, **more)
+
+
+def store_expired(folder: Path, url: str | None, service: str = "github") -> None:
+    """Store a token that has expired at ``NOW``."""
+    make_store(folder, lambda: NOW - 3601).set_token(
+        service, "access-0", "refresh-0", token_url=url, client_id="client"
+    )
+
+
+def refresh_lock(folder: Path) -> Path:
+    return folder / "auth" / f"{name_digest('lilux', 'github')}.refresh-lock"
+
+
+def test_tasks_of_one_loop_share_one_refresh(tmp_path: Path) -> None:
+    looks = Looks(NOW)
+
+    async def ask_all(server: TokenServer) -> list[str]:
+        store = make_store(tmp_path, looks)
+        tasks = [asyncio.create_task(store.get_token("github")) for _ in range(50)]
+        await asyncio.to_thread(looks.wait_for, 51)
+        await asyncio.to_thread(server.wait_for_requests, 1)
+        server.release()
+        return await asyncio.gather(*tasks)
+
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        tokens = asyncio.run(ask_all(server))
+
+    assert tokens == ["access-1"] * 50
+    assert len(server.requests) == 1
+
+
+def test_loops_in_several_threads_with_stores_of_their_own_share_one_refresh(
+    tmp_path: Path,
+) -> None:
+    looks = Looks(NOW)
+
+    def ask() -> str:
+        return asyncio.run(make_store(tmp_path, looks).get_token("github"))
+
+    with TokenServer() as server, ThreadPoolExecutor(8) as threads:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        asked = [threads.submit(ask) for _ in range(8)]
+        looks.wait_for(9)
+        server.wait_for_requests(1)
+        server.release()
+        tokens = [future.result(DEADLINE_SECONDS) for future in asked]
+
+    assert tokens == ["access-1"] * 8
+    assert len(server.requests) == 1
+
+
+ASKING_PROCESS = f"""
+import asyncio, sys
+from lilux.runtime.auth import AuthStore
+
+said = False
+
+def clock():
+    global said
+    if not said:
+        said = True
+        print("looked", flush=True)
+    return {NOW}
+
+async def main():
+    store = AuthStore(storage_dir=sys.argv[1], keychain=None, clock=clock)
+    print(await store.get_token("github"), flush=True)
+
+asyncio.run(main())
+"""
+
+
+def start(script: str, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", script, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def read_line(child: "subprocess.Popen[str]") -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().strip()
+
+
+def finish(child: "subprocess.Popen[str]") -> str:
+    output, errors = child.communicate(timeout=DEADLINE_SECONDS)
+    assert (child.returncode, errors) == (0, "")
+    return output.strip()
+
+
+def test_processes_share_one_refresh(tmp_path: Path) -> None:
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        children = [start(ASKING_PROCESS, str(tmp_path / "auth")) for _ in range(3)]
+        assert [read_line(child) for child in children] == ["looked"] * 3
+        server.wait_for_requests(1)
+        server.release()
+        tokens = [finish(child) for child in children]
+
+    assert tokens == ["access-1"] * 3
+    assert len(server.requests) == 1
+
+
+def test_process_that_is_killed_in_its_refresh_does_not_block_others(tmp_path: Path) -> None:
+    with TokenServer(lambda _: json_answer(access_token="access-new")) as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        child = start(ASKING_PROCESS, str(tmp_path / "auth"))
+        server.wait_for_requests(1)
+        child.kill()
+        child.communicate()
+        server.release()
+
+        assert asyncio.run(make_store(tmp_path).get_token("github")) == "access-new"
+        assert len(server.requests) == 2
+
+
+def test_services_are_refreshed_independently(tmp_path: Path) -> None:
+    async def ask_both(server: TokenServer) -> list[str]:
+        store = make_store(tmp_path)
+        both = asyncio.gather(store.get_token("github"), store.get_token("gitlab"))
+        await asyncio.to_thread(server.wait_for_requests, 2)
+        server.release()
+        return list(await both)
+
+    with TokenServer(lambda _: json_answer(access_token="access-new")) as server:
+        server.hold()
+        store_expired(tmp_path, server.url, "github")
+        store_expired(tmp_path, server.url, "gitlab")
+        assert asyncio.run(ask_both(server)) == ["access-new"] * 2
+
+
+@pytest.mark.parametrize("cancelled", [0, 1], ids=["first", "second"])
+def test_cancelled_caller_does_not_take_the_others_along(tmp_path: Path, cancelled: int) -> None:
+    looks = Looks(NOW)
+
+    async def ask_and_cancel(server: TokenServer) -> str:
+        store = make_store(tmp_path, looks)
+        tasks = [asyncio.create_task(store.get_token("github"))]
+        await asyncio.to_thread(server.wait_for_requests, 1)
+        tasks.append(asyncio.create_task(store.get_token("github")))
+        await asyncio.to_thread(looks.wait_for, 3)
+        leaver = tasks.pop(cancelled)
+        leaver.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaver
+        server.release()
+        return await tasks[0]
+
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        assert asyncio.run(ask_and_cancel(server)) == "access-1"
+
+    assert len(server.requests) == 1
+
+
+def test_refresh_that_nobody_waits_for_any_more_is_still_stored(tmp_path: Path) -> None:
+    async def ask_and_leave(server: TokenServer) -> None:
+        task = asyncio.create_task(make_store(tmp_path).get_token("github"))
+        await asyncio.to_thread(server.wait_for_requests, 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        asyncio.run(ask_and_leave(server))
+        server.release()
+
+        assert asyncio.run(make_store(tmp_path).get_token("github")) == "access-1"
+        assert len(server.requests) == 1
+
+
+LEAVING_PROCESS = f"""
+import asyncio, sys
+from lilux.runtime.auth import AuthStore
+
+async def main():
+    store = AuthStore(storage_dir=sys.argv[1], keychain=None, clock=lambda: {NOW})
+    task = asyncio.create_task(store.get_token("github"))
+    await asyncio.to_thread(sys.stdin.readline)
+    task.cancel()
+
+asyncio.run(main())
+print("leaving", flush=True)
+"""
+
+
+def test_process_that_leaves_stores_the_rotated_refresh_token_first(tmp_path: Path) -> None:
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        child = start(LEAVING_PROCESS, str(tmp_path / "auth"))
+        server.wait_for_requests(1)
+        assert child.stdin is not None
+        child.stdin.write("leave\n")
+        child.stdin.flush()
+        assert read_line(child) == "leaving"
+        server.release()
+        finish(child)
+
+        assert asyncio.run(make_store(tmp_path).get_token("github")) == "access-1"
+        assert len(server.requests) == 1
+
+
+FORKING_PROCESS = f"""
+import asyncio, os, sys, threading
+from lilux.runtime.auth import AuthStore
+
+def ask():
+    store = AuthStore(storage_dir=sys.argv[1], keychain=None, clock=lambda: {NOW})
+    return asyncio.run(store.get_token("github"))
+
+asker = threading.Thread(target=ask)
+asker.start()
+sys.stdin.readline()
+child = os.fork()
+if child == 0:
+    print("forked", flush=True)
+    print(ask(), flush=True)
+    os._exit(0)
+asker.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="warns of a fork among threads")
+def test_process_forked_during_a_refresh_can_ask_too(tmp_path: Path) -> None:
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        process = start(FORKING_PROCESS, str(tmp_path / "auth"))
+        server.wait_for_requests(1)
+        assert process.stdin is not None
+        process.stdin.write("fork\n")
+        process.stdin.flush()
+        assert read_line(process) == "forked"
+        server.release()
+
+        assert finish(process) == "access-1"
+        assert len(server.requests) == 1
+
+
+def test_token_stored_during_a_refresh_is_not_overwritten(tmp_path: Path) -> None:
+    async def log_in_meanwhile(server: TokenServer) -> str:
+        store = make_store(tmp_path)
+        task = asyncio.create_task(store.get_token("github"))
+        await asyncio.to_thread(server.wait_for_requests, 1)
+        store.set_token("github", "access-of-the-user")
+        server.release()
+        return await task
+
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        assert asyncio.run(log_in_meanwhile(server)) == "access-of-the-user"
+
+    assert asyncio.run(make_store(tmp_path).get_token("github")) == "access-of-the-user"
+
+
+def test_token_cleared_during_a_refresh_does_not_come_back(tmp_path: Path) -> None:
+    async def log_out_meanwhile(server: TokenServer) -> None:
+        store = make_store(tmp_path)
+        task = asyncio.create_task(store.get_token("github"))
+        await asyncio.to_thread(server.wait_for_requests, 1)
+        store.clear_token("github")
+        server.release()
+        await task
+
+    with TokenServer() as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        with pytest.raises(AuthenticationRequired, match=r"^no token is stored for 'github'"):
+            asyncio.run(log_out_meanwhile(server))
+
+    assert make_store(tmp_path).is_authenticated("github") is False
+
+
+def test_callers_that_share_a_failure_get_an_error_each(tmp_path: Path) -> None:
+    looks = Looks(NOW)
+
+    async def ask_twice(server: TokenServer) -> list[Any]:
+        store = make_store(tmp_path, looks)
+        asked = asyncio.gather(
+            store.get_token("github"), store.get_token("github"), return_exceptions=True
+        )
+        await asyncio.to_thread(server.wait_for_requests, 1)
+        await asyncio.to_thread(looks.wait_for, 3)
+        server.release()
+        return list(await asked)
+
+    with TokenServer(lambda _: json_answer(400, error="invalid_grant")) as server:
+        server.hold()
+        store_expired(tmp_path, server.url)
+        one, other = asyncio.run(ask_twice(server))
+
+    assert isinstance(one, RefreshError)
+    assert isinstance(other, RefreshError)
+    assert str(one) == str(other)
+    assert one is not other
+    assert len(server.requests) == 1
+    assert "refresh-0" not in "".join(traceback.format_exception(one))
+
+
+def test_waiting_for_the_refresh_of_another_process_has_an_end(tmp_path: Path) -> None:
+    with TokenServer() as server:
+        store_expired(tmp_path, server.url)
+        with (
+            locked(refresh_lock(tmp_path)),
+            pytest.raises(RefreshError) as raised,
+        ):
+            asyncio.run(make_store(tmp_path, refresh_timeout=0.05).get_token("github"))
+        assert server.requests == []
+        # What still waits gets the lock now: nothing of it is to outlive this test.
+        with contextlib.suppress(RefreshError):
+            asyncio.run(make_store(tmp_path).get_token("github"))
+
+    assert str(raised.value) == (
+        "the token of 'github' could not be refreshed"
+        ": another process has been at it for 0.1 s; try again later"
+    )
+
+
+IMPATIENT_PROCESS = f"""
+import asyncio, sys
+from lilux.primitives.errors import RefreshError
+from lilux.runtime.auth import AuthStore
+
+store = AuthStore(storage_dir=sys.argv[1], keychain=None, clock=lambda: {NOW}, refresh_timeout=0.05)
+try:
+    asyncio.run(store.get_token("github"))
+except RefreshError:
+    print("gave up")
+"""
+
+
+def test_process_does_not_stay_for_a_lock_that_it_gave_up(tmp_path: Path) -> None:
+    store_expired(tmp_path, "http://127.0.0.1:1/token")
+
+    with locked(refresh_lock(tmp_path)):
+        assert finish(start(IMPATIENT_PROCESS, str(tmp_path / "auth"))) == "gave up"

@@ -1,0 +1,454 @@
+//! One `exec`: a thread that starts the process, moves its input and output, and sees to its end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
+
+use crate::capture::{Capture, Captured};
+use crate::clock::wait_for;
+use crate::launch::{Child, Ended, Launcher, Recipe, Stdio};
+use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
+use crate::request::{Exec, seconds};
+use crate::text::OsText;
+use crate::tree::Supervision;
+use crate::wake::Waker;
+
+/// What is read at once, and what a pipe holds before it is made larger.
+const READ_SIZE: usize = 64 * 1024;
+/// What a pipe is made to hold, and what is read at once, for a job that fills the former.
+const LARGE_READ_SIZE: usize = 512 * 1024;
+
+/// The two output streams of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Descriptor 1.
+    Stdout,
+    /// Descriptor 2.
+    Stderr,
+}
+
+/// Takes output as it comes.
+pub trait Chunks {
+    /// Whether a chunk may be sent now; if not, the waker is woken once it may.
+    fn ready(&self, waker: &Waker) -> bool;
+    /// Sends one.
+    fn send(&self, stream: Stream, bytes: &[u8]);
+}
+
+/// How others end a running job.
+pub struct Control {
+    wish: AtomicU8,
+    waker: Waker,
+}
+
+const RUN: u8 = 0;
+const CANCEL: u8 = 1;
+const KILL: u8 = 2;
+
+impl Control {
+    /// For a job on the thread that sleeps on `waker`.
+    pub fn new(waker: Waker) -> Self {
+        waker.clear();
+        Self { wish: AtomicU8::new(RUN), waker }
+    }
+
+    /// SIGTERM, the request's grace, SIGKILL.
+    pub fn cancel(&self) {
+        self.ask(CANCEL);
+    }
+
+    /// SIGKILL at once.
+    pub fn kill(&self) {
+        self.ask(KILL);
+    }
+
+    fn ask(&self, wish: u8) {
+        self.wish.fetch_max(wish, Ordering::SeqCst);
+        self.waker.wake();
+    }
+}
+
+/// What a job needs from its surroundings.
+pub struct Surroundings<'a> {
+    /// Starts processes.
+    pub launcher: &'a Launcher,
+    /// Keeps trees together.
+    pub supervision: &'a Supervision,
+    /// Ends this job early.
+    pub control: &'a Control,
+    /// Where output goes as it comes, if the request asks for that.
+    pub chunks: Option<&'a dyn Chunks>,
+}
+
+/// Runs a job to its end and to the end of all that it started.
+pub fn run(exec: Exec, input: Vec<u8>, around: &Surroundings<'_>) -> Finished {
+    let began = Instant::now();
+    if exec.command.as_bytes().is_empty() {
+        return not_started("No command specified".into(), began);
+    }
+    let job = match Job::start(exec, input, around) {
+        Ok(job) => job,
+        Err(error) => return not_started(format!("Failed to spawn: {error}"), began),
+    };
+    job.run_to_end(began)
+}
+
+fn not_started(stderr: String, began: Instant) -> Finished {
+    Finished {
+        report: ExecReport {
+            success: false,
+            return_code: -1,
+            duration_ms: milliseconds(began.elapsed()),
+            pid: None,
+            timed_out: false,
+            cancelled: false,
+            signal: None,
+            truncated: Truncated::default(),
+            tree: TreeReport::empty(KnownBy::NotStarted),
+            file_error: None,
+        },
+        stdout: Vec::new(),
+        stderr: stderr.into_bytes(),
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    // Microseconds are all that the clock is good for.
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Why a job is being ended, and how far that has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// SIGTERM was sent; SIGKILL follows at this moment.
+    Ending(Reason, Instant),
+    /// SIGKILL was sent.
+    Killed(Reason),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Timeout,
+    Cancel,
+}
+
+struct Job<'a> {
+    around: &'a Surroundings<'a>,
+    exec: Exec,
+    child: Child,
+    stdin: Option<Feed>,
+    stdout: Output,
+    stderr: Output,
+    buffer: Vec<u8>,
+    phase: Phase,
+    deadline: Option<Instant>,
+    ended_below: usize,
+}
+
+/// Input on its way to the job.
+struct Feed {
+    fd: OwnedFd,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl<'a> Job<'a> {
+    fn start(exec: Exec, input: Vec<u8>, around: &'a Surroundings<'a>) -> Result<Self, String> {
+        let recipe = Recipe::new(
+            &exec.command,
+            &exec.args,
+            exec.cwd.as_ref(),
+            around.launcher.environment(&exec.env, exec.env_mode),
+        );
+        let words = |error: Errno| crate::launch::os_message(&error.into());
+        let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC).map_err(words)?;
+        let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC).map_err(words)?;
+        let (stdin, child_stdin) = if input.is_empty() {
+            (None, null_input().map_err(words)?)
+        } else {
+            let (reading, writing) = pipe_with(PipeFlags::CLOEXEC).map_err(words)?;
+            // Only our end: a program does not expect its stdin to be non-blocking.
+            rustix::io::ioctl_fionbio(&writing, true).map_err(words)?;
+            (Some(Feed { fd: writing, bytes: input, sent: 0 }), reading)
+        };
+        let stdout = Output::new(stdout, &exec, exec.stdout_file.as_ref())?;
+        let stderr = Output::new(stderr, &exec, exec.stderr_file.as_ref())?;
+        let descriptors = Stdio {
+            stdin: child_stdin.as_fd(),
+            stdout: child_stdout.as_fd(),
+            stderr: child_stderr.as_fd(),
+        };
+        let child = around.launcher.launch(&recipe, descriptors, around.supervision.bond())?;
+        around.supervision.started(&child);
+        let deadline = exec.timeout.map(|timeout| Instant::now() + seconds(timeout));
+        Ok(Self {
+            around,
+            exec,
+            child,
+            stdin,
+            stdout,
+            stderr,
+            buffer: Vec::with_capacity(READ_SIZE),
+            phase: Phase::Running,
+            deadline,
+            ended_below: 0,
+        })
+    }
+
+    fn run_to_end(mut self, began: Instant) -> Finished {
+        while !self.wait_and_move() {
+            self.advance();
+        }
+        let duration_ms = milliseconds(began.elapsed());
+        self.read_what_is_there();
+        let killed = self.phase != Phase::Running;
+        let mut tree = self.around.supervision.settle(&self.child, self.exec.background, killed);
+        tree.ended += self.ended_below;
+        let pid = self.child.pid.as_raw_nonzero().get();
+        let ended = self.child.reap();
+        let (stdout, stdout_error) = self.stdout.finish();
+        let (mut stderr, stderr_error) = self.stderr.finish();
+        let (return_code, signal) = match ended {
+            Ok(Ended::Code(code)) => (code, None),
+            Ok(Ended::Signal(signal)) => (128 + signal, Some(signal)),
+            Err(_) => (-1, None),
+        };
+        let reason = match self.phase {
+            Phase::Running => None,
+            Phase::Ending(reason, _) | Phase::Killed(reason) => Some(reason),
+        };
+        if let Some(reason) = reason {
+            let line = match reason {
+                Reason::Timeout => format!(
+                    "Command timed out after {} seconds",
+                    self.exec.timeout.unwrap_or_default()
+                ),
+                Reason::Cancel => "Command cancelled".into(),
+            };
+            if !stderr.bytes.is_empty() && !stderr.bytes.ends_with(b"\n") {
+                stderr.bytes.push(b'\n');
+            }
+            stderr.bytes.extend_from_slice(line.as_bytes());
+        }
+        Finished {
+            report: ExecReport {
+                success: reason.is_none() && return_code == 0,
+                return_code: if reason.is_some() { -1 } else { return_code },
+                duration_ms,
+                pid: Some(pid),
+                timed_out: reason == Some(Reason::Timeout),
+                cancelled: reason == Some(Reason::Cancel),
+                signal,
+                truncated: Truncated { stdout: stdout.omitted, stderr: stderr.omitted },
+                tree,
+                file_error: stdout_error.or(stderr_error),
+            },
+            stdout: stdout.bytes,
+            stderr: stderr.bytes,
+        }
+    }
+
+    /// Sleeps until something happens, moves data, and says whether the process has ended.
+    fn wait_and_move(&mut self) -> bool {
+        let waker = &self.around.control.waker;
+        let may_read = self.around.chunks.is_none_or(|chunks| chunks.ready(waker));
+        let mut fds = Vec::with_capacity(5);
+        fds.push(PollFd::from_borrowed_fd(self.child.exit_fd(), PollFlags::IN));
+        fds.push(PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN));
+        let outputs = [&self.stdout, &self.stderr].map(|output| {
+            let fd = output.fd.as_ref().filter(|_| may_read)?;
+            fds.push(PollFd::new(fd, PollFlags::IN));
+            Some(fds.len() - 1)
+        });
+        let stdin = self.stdin.as_ref().map(|feed| {
+            fds.push(PollFd::new(&feed.fd, PollFlags::OUT));
+            fds.len() - 1
+        });
+        wait_for(&mut fds, self.next_moment());
+        let happened = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
+        let exited = !fds[0].revents().is_empty();
+        let woken = !fds[1].revents().is_empty();
+        let [stdout, stderr] = outputs.map(happened);
+        let stdin = happened(stdin);
+        if woken {
+            waker.clear();
+        }
+        self.stdout.pump(stdout, Stream::Stdout, &mut self.buffer, self.around.chunks);
+        self.stderr.pump(stderr, Stream::Stderr, &mut self.buffer, self.around.chunks);
+        if !stdin.is_empty() && self.stdin.as_mut().is_some_and(Feed::write_more) {
+            self.stdin = None;
+        }
+        exited
+    }
+
+    fn next_moment(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Running => self.deadline,
+            Phase::Ending(_, kill_at) => Some(kill_at),
+            Phase::Killed(_) => None,
+        }
+    }
+
+    /// Looks whether the job has to end, or has been given long enough to.
+    fn advance(&mut self) {
+        let now = Instant::now();
+        let wish = self.around.control.wish.load(Ordering::SeqCst);
+        match self.phase {
+            Phase::Running | Phase::Ending(..) if wish == KILL => self.kill(Reason::Cancel),
+            Phase::Running if wish == CANCEL => self.terminate(Reason::Cancel, now),
+            Phase::Running if self.deadline.is_some_and(|deadline| deadline <= now) => {
+                self.terminate(Reason::Timeout, now);
+            }
+            Phase::Ending(reason, kill_at) if kill_at <= now => self.kill(reason),
+            _ => {}
+        }
+    }
+
+    fn terminate(&mut self, reason: Reason, now: Instant) {
+        if !self.around.supervision.may_ask() {
+            return self.kill(reason);
+        }
+        self.child.signal_group(Signal::TERM);
+        // A stopped job would not notice.
+        self.child.signal_group(Signal::CONT);
+        self.phase = Phase::Ending(reason, now + seconds(self.exec.grace));
+    }
+
+    fn kill(&mut self, reason: Reason) {
+        self.ended_below += self.around.supervision.kill(&self.child);
+        self.phase = Phase::Killed(reason);
+    }
+
+    /// What was written before the end, even if some other process still holds the pipes.
+    fn read_what_is_there(&mut self) {
+        self.stdout.drain(Stream::Stdout, &mut self.buffer, self.around.chunks);
+        self.stderr.drain(Stream::Stderr, &mut self.buffer, self.around.chunks);
+    }
+}
+
+fn null_input() -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags, open};
+    open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+impl Feed {
+    /// True when there is nothing more to write, or nobody to read it.
+    fn write_more(&mut self) -> bool {
+        match rustix::io::write(&self.fd, &self.bytes[self.sent..]) {
+            Ok(n) => self.sent += n,
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => return true,
+        }
+        self.sent == self.bytes.len()
+    }
+}
+
+/// One output stream: its pipe, and where the bytes go.
+struct Output {
+    fd: Option<OwnedFd>,
+    capture: Option<Capture>,
+    file: Option<File>,
+    file_error: Option<String>,
+    enlarged: bool,
+}
+
+impl Output {
+    fn new(fd: OwnedFd, exec: &Exec, file: Option<&OsText>) -> Result<Self, String> {
+        let file = match file {
+            None => None,
+            Some(path) => Some(open_output_file(path).map_err(|error| {
+                format!("output file {}: {}", path.display(), crate::launch::os_message(&error))
+            })?),
+        };
+        let capture = exec.capture.then(|| Capture::new(exec.output_limit));
+        Ok(Self { fd: Some(fd), capture, file, file_error: None, enlarged: false })
+    }
+
+    /// Reads once if there is something, and closes the pipe at its end.
+    fn pump(
+        &mut self,
+        happened: PollFlags,
+        stream: Stream,
+        buffer: &mut Vec<u8>,
+        chunks: Option<&dyn Chunks>,
+    ) {
+        if happened.contains(PollFlags::IN) {
+            self.read_once(stream, buffer, chunks);
+        } else if !happened.is_empty() {
+            self.fd = None;
+        }
+    }
+
+    /// Reads what is in the pipe now, and not what some other process may add meanwhile.
+    fn drain(&mut self, stream: Stream, buffer: &mut Vec<u8>, chunks: Option<&dyn Chunks>) {
+        let waiting = self.fd.as_ref().and_then(|fd| rustix::io::ioctl_fionread(fd).ok());
+        let mut left = waiting.unwrap_or(0);
+        while left > 0 && self.fd.is_some() {
+            left = left.saturating_sub(self.read_once(stream, buffer, chunks) as u64);
+        }
+        self.fd = None;
+    }
+
+    fn read_once(
+        &mut self,
+        stream: Stream,
+        buffer: &mut Vec<u8>,
+        chunks: Option<&dyn Chunks>,
+    ) -> usize {
+        let Some(fd) = &self.fd else { return 0 };
+        buffer.clear();
+        match rustix::io::read(fd, spare_capacity(buffer)) {
+            Ok(0) => self.fd = None,
+            Ok(n) => {
+                let enlarge = n >= READ_SIZE && !self.enlarged;
+                if enlarge {
+                    // A job with much to say: fewer, larger steps. It is no loss if refused.
+                    #[cfg(target_os = "linux")]
+                    let _ = rustix::pipe::fcntl_setpipe_size(fd, LARGE_READ_SIZE);
+                    self.enlarged = true;
+                }
+                self.take(stream, buffer, chunks);
+                if enlarge {
+                    buffer.clear();
+                    buffer.reserve_exact(LARGE_READ_SIZE);
+                }
+                return n;
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => self.fd = None,
+        }
+        0
+    }
+
+    fn take(&mut self, stream: Stream, bytes: &[u8], chunks: Option<&dyn Chunks>) {
+        if let Some(chunks) = chunks {
+            chunks.send(stream, bytes);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.push(bytes);
+        }
+        if let Some(Err(error)) = self.file.as_mut().map(|file| file.write_all(bytes)) {
+            self.file_error = Some(crate::launch::os_message(&error));
+            self.file = None;
+        }
+    }
+
+    fn finish(self) -> (Captured, Option<String>) {
+        (self.capture.map(Capture::finish).unwrap_or_default(), self.file_error)
+    }
+}
+
+/// Output may hold secrets, so the file is for its owner only.
+pub fn open_output_file(path: &OsText) -> io::Result<File> {
+    OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path.as_os_str())
+}

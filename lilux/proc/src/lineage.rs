@@ -1,0 +1,292 @@
+//! The processes behind one connection, and who watches whom.
+//!
+//! ```text
+//! caller
+//!   keeper      started by the caller; starts what may outlive the helper, and adopts nothing
+//!     guardian  adopts; if the worker dies, ends whatever the worker's jobs left, and exits
+//!       worker  adopts; reads the connection, runs the jobs
+//!         job   leads its own session, adopts its own orphans
+//! ```
+//!
+//! Whichever of the three is killed, another one notices and ends the jobs: the guardian is the
+//! worker's parent; the worker is signalled when the guardian dies, and sees its line to the
+//! keeper close. Without subreapers there is no guardian, and the keeper, which is told of each
+//! job's process group, does its work.
+//!
+//! A detached process must not be below a subreaper, which would adopt it and its orphans, so it
+//! takes a process above the guardian to start it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+
+use crate::frame::FrameReader;
+use crate::launch::Launcher;
+use crate::outbox::Outbox;
+use crate::platform::Platform;
+use crate::server::{Event, Server};
+use crate::tree::Supervision;
+#[cfg(target_os = "linux")]
+use crate::tree::linux::{Adopter, become_subreaper, sweep};
+
+/// The two directions of a connection; they may be the same socket.
+pub struct Connection {
+    /// Frames from the caller.
+    pub reading: OwnedFd,
+    /// Frames to the caller.
+    pub writing: OwnedFd,
+}
+
+impl Connection {
+    /// Both directions of a socket.
+    pub fn socket(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self { reading: socket.try_clone()?, writing: socket })
+    }
+}
+
+/// What the calling process, now the keeper, holds on to.
+pub struct Lineage {
+    below: Pid,
+    line: UnixStream,
+    platform: Platform,
+}
+
+/// Starts guardian and worker; the worker does `work` with its end of the line to the keeper, which
+/// the calling process becomes. Must be called while there is but one thread.
+pub fn start(
+    platform: Platform,
+    work: impl FnOnce(UnixStream) -> io::Result<u8>,
+) -> io::Result<Lineage> {
+    let (keeper_end, worker_end) = UnixStream::pair()?;
+    if let Some(below) = fork()? {
+        return Ok(Lineage { below, line: keeper_end, platform });
+    }
+    drop(keeper_end);
+    // Away from the caller's terminal: its Ctrl-C is for the caller to handle.
+    let _ = rustix::process::setsid();
+    match platform {
+        #[cfg(target_os = "linux")]
+        Platform::Linux => guard(|| work(worker_end)),
+        Platform::Portable => end_process(work(worker_end)),
+    }
+}
+
+/// A forked process must not return into the code of the one it came from.
+fn end_process(result: io::Result<u8>) -> ! {
+    std::process::exit(result.unwrap_or(1).into())
+}
+
+impl Lineage {
+    /// Serves the worker's wishes until it is gone, and gives its exit code.
+    pub fn keep(self) -> io::Result<u8> {
+        let connection = Connection::socket(self.line.into())?;
+        let (sender, events) = channel();
+        let outbox = Outbox::new(connection.writing)?;
+        let supervision = Supervision::loose(self.platform);
+        let launcher = Launcher::new(self.platform);
+        Server::new(connection.reading, outbox, launcher, supervision, None, sender)
+            .run(&events)?;
+        wait_for_child(self.below)
+    }
+
+    /// A signal to the keeper closes the line, which asks the worker to end.
+    pub fn hang_up_on_signal(&self) -> io::Result<()> {
+        let line = self.line.try_clone()?;
+        on_signal(move || drop(line.shutdown(std::net::Shutdown::Both)))
+    }
+}
+
+/// The guardian: waits for the worker, and sees to it that nothing is left when it goes.
+#[cfg(target_os = "linux")]
+fn guard(work: impl FnOnce() -> io::Result<u8>) -> ! {
+    let forked = become_subreaper().and_then(|()| fork());
+    match forked {
+        Ok(None) => {
+            let bound = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+            end_process(bound.map_err(io::Error::from).and_then(|()| work()))
+        }
+        Ok(Some(worker)) => {
+            // With it goes our copy of the connection, so the caller can see the worker's end.
+            drop(work);
+            let waited = wait_for_child(worker);
+            sweep();
+            end_process(waited)
+        }
+        Err(error) => end_process(Err(error)),
+    }
+}
+
+/// What a worker is made of.
+pub struct WorkerParts {
+    /// Starts its jobs.
+    pub launcher: Launcher,
+    /// Keeps their trees together.
+    pub supervision: Supervision,
+    /// The line to the keeper.
+    pub keeper: KeeperLine,
+}
+
+/// The worker's line to its keeper.
+pub struct KeeperLine {
+    /// The keeper's answers.
+    pub reading: OwnedFd,
+    /// Requests to it.
+    pub outbox: Arc<Outbox>,
+}
+
+/// Makes the calling process a worker. It has to be on its main thread, and the only one.
+pub fn worker_parts(
+    line: UnixStream,
+    platform: Platform,
+    events: &Sender<Event>,
+) -> io::Result<WorkerParts> {
+    let launcher = Launcher::new(platform);
+    #[cfg(target_os = "linux")]
+    let adopter = match platform {
+        Platform::Linux => {
+            let ask = events.clone();
+            Some(Adopter::new(move |request| drop(ask.send(Event::Sweep(request))))?)
+        }
+        Platform::Portable => None,
+    };
+    let connection = Connection::socket(line.into())?;
+    let keeper =
+        KeeperLine { reading: connection.reading, outbox: Outbox::new(connection.writing)? };
+    let group = Supervision::Group { keeper: Some(Arc::clone(&keeper.outbox)) };
+    #[cfg(target_os = "linux")]
+    let supervision = adopter.map_or(group, Supervision::Adopting);
+    #[cfg(not(target_os = "linux"))]
+    let supervision = {
+        let _ = events;
+        group
+    };
+    Ok(WorkerParts { launcher, supervision, keeper })
+}
+
+/// The worker of a connection: serves it until it is closed.
+pub fn serve(connection: Connection, line: UnixStream, platform: Platform) -> io::Result<u8> {
+    let (sender, events) = channel();
+    let WorkerParts { launcher, supervision, keeper } = worker_parts(line, platform, &sender)?;
+    let outbox = Outbox::new(connection.writing)?;
+    relay(keeper.reading, Some(Arc::clone(&outbox)), sender.clone())?;
+    let closing = sender.clone();
+    on_signal(move || drop(closing.send(Event::Closed)))?;
+    Server::new(connection.reading, outbox, launcher, supervision, Some(keeper.outbox), sender)
+        .run(&events)?;
+    Ok(0)
+}
+
+/// The keeper's answers are the caller's; its end is ours.
+pub fn relay(
+    reading: OwnedFd,
+    outbox: Option<Arc<Outbox>>,
+    events: Sender<Event>,
+) -> io::Result<()> {
+    std::thread::Builder::new().name("relay".into()).stack_size(64 * 1024).spawn(move || {
+        let mut reader = FrameReader::new(reading);
+        while let Ok(Some(Ok(frame))) = reader.next_frame() {
+            if let Some(outbox) = &outbox {
+                outbox.send_raw(&frame.header, &[&frame.payload]);
+            }
+        }
+        let _ = events.send(Event::Closed);
+    })?;
+    Ok(())
+}
+
+/// Does something on a thread of its own whenever this process is asked to end.
+pub fn on_signal(act: impl Fn() + Send + 'static) -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    std::thread::Builder::new().name("signals".into()).stack_size(64 * 1024).spawn(move || {
+        for _ in signals.forever() {
+            act();
+        }
+    })?;
+    Ok(())
+}
+
+/// None in the child.
+fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: there is one thread only, so the child finds every lock free and may go on as usual.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
+/// The exit code of a child; failure if a signal ended it.
+fn wait_for_child(pid: Pid) -> io::Result<u8> {
+    loop {
+        match waitpid(Some(pid), WaitOptions::empty()) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(ended) => {
+                let code = ended.and_then(|(_, status)| status.exit_status());
+                let code = code.and_then(|code| u8::try_from(code).ok());
+                return Ok(code.unwrap_or(1));
+            }
+        }
+    }
+}
+
+/// Makes this process fit to be the first of a lineage.
+pub fn prepare() -> io::Result<()> {
+    close_inherited_on_exec();
+    // Caught signals are reset when a job is executed, ignored ones are not: a job must not start
+    // with the deaf ears of whoever started us.
+    for signal in 1..32 {
+        // SAFETY: plain C structures; the dispositions of this process are ours to set.
+        unsafe {
+            let mut action = std::mem::zeroed::<libc::sigaction>();
+            let known = libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0;
+            if known && action.sa_sigaction == libc::SIG_IGN {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
+    }
+    // Writing to a closed pipe is an error here, not the end.
+    signal_hook::flag::register(libc::SIGPIPE, Arc::default())?;
+    #[cfg(target_os = "linux")]
+    {
+        // Secrets of one job pass through our memory; another job of the same user may not look.
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+    Ok(())
+}
+
+/// Descriptors that the caller let us inherit are none of a job's business.
+fn close_inherited_on_exec() {
+    #[cfg(target_os = "linux")]
+    {
+        const CLOSE_RANGE_CLOEXEC: libc::c_int = 4;
+        // SAFETY: sets a flag on descriptors and closes none.
+        if unsafe { libc::close_range(3, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) } == 0 {
+            return;
+        }
+    }
+    for raw in 3..1024 {
+        // SAFETY: a number that is no open descriptor is answered with an error and nothing else.
+        unsafe {
+            let flags = libc::fcntl(raw, libc::F_GETFD);
+            if flags >= 0 {
+                libc::fcntl(raw, libc::F_SETFD, flags | libc::FD_CLOEXEC);
+            }
+        }
+    }
+}
+
+/// Takes stdin and stdout for a connection and leaves nothing in their place.
+pub fn take_stdio() -> io::Result<Connection> {
+    let reading = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let writing = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(nothing.as_fd())?;
+    rustix::stdio::dup2_stdout(nothing.as_fd())?;
+    Ok(Connection { reading, writing })
+}

@@ -1,0 +1,150 @@
+//! The sending side of a connection: many threads write whole frames, and none of them hangs.
+//!
+//! A frame is written at once by the thread that made it, as long as the peer keeps up. What the
+//! peer does not take is queued for a thread of its own, so a peer that stops reading can delay
+//! answers but never a job's timeout. Streams of output look at [`Outbox::has_room`] first.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use serde::Serialize;
+
+use crate::clock::wait_for;
+use crate::frame;
+use crate::wake::Waker;
+
+/// Queued bytes from which on streams have to wait.
+const FULL: usize = 1024 * 1024;
+
+/// See the module.
+pub struct Outbox {
+    fd: OwnedFd,
+    is_socket: bool,
+    state: Mutex<State>,
+    queued: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Vec<u8>>,
+    bytes: usize,
+    broken: bool,
+    waiting: Vec<Waker>,
+}
+
+impl Outbox {
+    /// Takes a pipe or a socket. A pipe is made non-blocking; a socket is asked not to block each
+    /// time, since its other direction may be in use elsewhere.
+    pub fn new(fd: OwnedFd) -> std::io::Result<Arc<Self>> {
+        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
+        let is_socket = kind == rustix::fs::FileType::Socket;
+        if !is_socket {
+            let flags = rustix::fs::fcntl_getfl(&fd)?;
+            rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
+        }
+        let outbox =
+            Arc::new(Self { fd, is_socket, state: Mutex::default(), queued: Condvar::new() });
+        let sender = Arc::clone(&outbox);
+        std::thread::Builder::new()
+            .name("outbox".into())
+            .stack_size(64 * 1024)
+            .spawn(move || sender.send_queued())?;
+        Ok(outbox)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a header and a payload in parts, as one frame. A peer that is gone is no error here:
+    /// the reading side notices, and ends everything.
+    pub fn send(&self, header: &impl Serialize, payload: &[&[u8]]) {
+        let header = serde_json::to_vec(header).unwrap_or_default();
+        self.send_raw(&header, payload);
+    }
+
+    /// The same with a header that is JSON already.
+    pub fn send_raw(&self, header: &[u8], payload: &[&[u8]]) {
+        let prefix = frame::prefix(header.len(), payload.iter().map(|part| part.len()).sum());
+        let mut parts = vec![IoSlice::new(&prefix), IoSlice::new(header)];
+        parts.extend(payload.iter().map(|part| IoSlice::new(part)));
+        let mut parts = parts.as_mut_slice();
+        let mut state = self.state();
+        while state.queue.is_empty() && !state.broken && !parts.is_empty() {
+            match self.write(parts) {
+                Ok(n) => IoSlice::advance_slices(&mut parts, n),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => state.broken = true,
+            }
+        }
+        if !parts.is_empty() && !state.broken {
+            let rest: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+            state.bytes += rest.len();
+            state.queue.push_back(rest);
+            self.queued.notify_one();
+        }
+    }
+
+    /// Whether a stream may send. If not, `waker` is woken once it may.
+    pub fn has_room(&self, waker: &Waker) -> bool {
+        let mut state = self.state();
+        let room = state.bytes < FULL || state.broken;
+        if !room {
+            state.waiting.push(waker.clone());
+        }
+        room
+    }
+
+    fn write(&self, parts: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+        if self.is_socket {
+            let mut none = rustix::net::SendAncillaryBuffer::default();
+            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+            rustix::net::sendmsg(&self.fd, parts, &mut none, flags)
+        } else {
+            rustix::io::writev(&self.fd, parts)
+        }
+    }
+
+    /// The thread for what the peer did not take at once.
+    fn send_queued(&self) {
+        let mut state = self.state();
+        loop {
+            let Some(front) = state.queue.front() else {
+                state = self.queued.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            match self.write(&[IoSlice::new(front)]) {
+                Ok(n) => {
+                    state.bytes -= n;
+                    let front = state.queue.front_mut().map(|front| (front.len(), front));
+                    match front {
+                        Some((length, front)) if n < length => drop(front.drain(..n)),
+                        _ => drop(state.queue.pop_front()),
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    drop(state);
+                    let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
+                    wait_for(&mut fds, None);
+                    state = self.state();
+                }
+                Err(_) => {
+                    state.broken = true;
+                    state.queue.clear();
+                    state.bytes = 0;
+                }
+            }
+            if state.bytes < FULL {
+                for waker in state.waiting.drain(..) {
+                    waker.wake();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! One connection: frames in, jobs on threads, frames out.
+//!
+//! Every thread does the same: it takes its turn to read a frame, lets the next thread read, and
+//! does what the frame asks for. A job is therefore plain code that runs from top to bottom, and a
+//! request goes from the wire to the new process without changing threads. The main thread only
+//! waits for [`Event`]s.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
+
+use crate::detach::spawn_detached;
+use crate::frame::{Frame, FrameReader};
+use crate::job::{self, Chunks, Control, Stream, Surroundings};
+use crate::launch::Launcher;
+use crate::outbox::Outbox;
+use crate::platform::Platform;
+use crate::process;
+use crate::report::{ExecReport, Finished};
+use crate::request::{self, Background, Exec, Invalid, Operation};
+use crate::tree::Supervision;
+#[cfg(target_os = "linux")]
+use crate::tree::linux::SweepRequest;
+use crate::wake::Waker;
+
+/// Threads that wait for a frame beyond these end.
+const MAX_IDLE: usize = 32;
+const STACK_SIZE: usize = 128 * 1024;
+
+/// What the main thread is told.
+pub enum Event {
+    /// End the orphans; see `tree::linux`.
+    #[cfg(target_os = "linux")]
+    Sweep(SweepRequest),
+    /// The connection is closed, or a signal asks for the end.
+    Closed,
+    /// The last job has ended after the connection was closed.
+    Idle,
+}
+
+/// Serves one connection.
+pub struct Server {
+    reader: Mutex<FrameReader<OwnedFd>>,
+    outbox: Arc<Outbox>,
+    launcher: Launcher,
+    supervision: Supervision,
+    keeper: Option<Arc<Outbox>>,
+    jobs: Mutex<Jobs>,
+    guarded: Mutex<HashSet<i32>>,
+    waiting: AtomicUsize,
+    events: Sender<Event>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    running: HashMap<u64, Arc<Control>>,
+    closing: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'a, T> {
+    id: u64,
+    kind: &'static str,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+#[derive(Serialize)]
+struct ExecAnswer<'a> {
+    #[serde(flatten)]
+    report: &'a ExecReport,
+    stdout_bytes: usize,
+    stderr_bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Refusal<'a> {
+    error: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Found {
+    found: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A thread that panicked has answered with an error; what it left behind is still whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Server {
+    /// `keeper` takes what may outlive this process; without it, this process does that itself.
+    pub fn new(
+        reading: OwnedFd,
+        outbox: Arc<Outbox>,
+        launcher: Launcher,
+        supervision: Supervision,
+        keeper: Option<Arc<Outbox>>,
+        events: Sender<Event>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            reader: Mutex::new(FrameReader::new(reading)),
+            outbox,
+            launcher,
+            supervision,
+            keeper,
+            jobs: Mutex::default(),
+            guarded: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            events,
+        })
+    }
+
+    /// Serves until the connection is closed and every job has ended. Blocks the calling thread,
+    /// which has to be the main one.
+    pub fn run(self: &Arc<Self>, events: &Receiver<Event>) -> io::Result<()> {
+        self.add_thread()?;
+        for event in events {
+            match event {
+                #[cfg(target_os = "linux")]
+                Event::Sweep(request) => self.supervision.sweep_for(&request),
+                Event::Closed => self.close(),
+                Event::Idle => {}
+            }
+            let jobs = lock(&self.jobs);
+            if jobs.closing && jobs.running.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&self) {
+        let mut jobs = lock(&self.jobs);
+        jobs.closing = true;
+        for control in jobs.running.values() {
+            control.kill();
+        }
+        for group in lock(&self.guarded).drain() {
+            if let Some(group) = Pid::from_raw(group) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+        }
+    }
+
+    fn add_thread(self: &Arc<Self>) -> io::Result<()> {
+        let waker = Waker::new()?;
+        let server = Arc::clone(self);
+        std::thread::Builder::new()
+            .name("job".into())
+            .stack_size(STACK_SIZE)
+            .spawn(move || server.serve_frames(&waker))?;
+        Ok(())
+    }
+
+    fn serve_frames(self: &Arc<Self>, waker: &Waker) {
+        loop {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            let frame = lock(&self.reader).next_frame();
+            let others = self.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
+            match frame {
+                Ok(Some(Ok(frame))) => self.handle(frame, waker),
+                Ok(Some(Err(invalid))) => self.refuse(0, &invalid),
+                Ok(None) | Err(_) => {
+                    let _ = self.events.send(Event::Closed);
+                    return;
+                }
+            }
+            if others > MAX_IDLE {
+                return;
+            }
+        }
+    }
+
+    /// Before this thread turns to something that takes time, another has to be ready to read.
+    /// If there can be none, requests wait until this thread is back.
+    fn let_others_read(self: &Arc<Self>) {
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            let _ = self.add_thread();
+        }
+    }
+
+    fn handle(self: &Arc<Self>, frame: Frame, waker: &Waker) {
+        let (id, operation) = request::parse(&frame.header);
+        let operation = match operation {
+            Ok(operation) => operation,
+            Err(invalid) => return self.refuse(id, &invalid),
+        };
+        if let Some(keeper) = self.keeper.as_ref().filter(|_| self.is_for_keeper(&operation)) {
+            return keeper.send_raw(&frame.header, &[&frame.payload]);
+        }
+        match operation {
+            Operation::Exec(exec) => {
+                self.let_others_read();
+                self.exec(id, *exec, frame.payload, waker);
+            }
+            Operation::Spawn(spawn) => self.answer(id, &spawn_detached(&self.launcher, &spawn)),
+            Operation::Kill(kill) => {
+                self.let_others_read();
+                self.answer(id, &process::kill(self.launcher.platform, &kill));
+            }
+            Operation::Status(status) => {
+                self.answer(id, &process::status(self.launcher.platform, &status));
+            }
+            Operation::Cancel(target) => {
+                let control = lock(&self.jobs).running.get(&target).cloned();
+                if let Some(control) = &control {
+                    control.cancel();
+                }
+                self.answer(id, &Found { found: control.is_some() });
+            }
+            Operation::Guard(group) => drop(lock(&self.guarded).insert(group)),
+            Operation::Unguard(group) => drop(lock(&self.guarded).remove(&group)),
+        }
+    }
+
+    /// What outlives this process is started by one that adopts nothing, and without pidfds only
+    /// the parent of a process can wait for its end.
+    fn is_for_keeper(&self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Exec(exec) => exec.background == Background::Keep,
+            Operation::Spawn(_) => true,
+            Operation::Cancel(target) => !lock(&self.jobs).running.contains_key(target),
+            Operation::Kill(_) | Operation::Status(_) => {
+                self.launcher.platform == Platform::Portable
+            }
+            Operation::Guard(_) | Operation::Unguard(_) => false,
+        }
+    }
+
+    fn exec(&self, id: u64, mut exec: Exec, payload: Vec<u8>, waker: &Waker) {
+        let input = match exec.stdin.take() {
+            None => payload,
+            Some(text) if payload.is_empty() => text.into_bytes(),
+            Some(_) => {
+                let both = "stdin is given twice, in the header and as payload; give one";
+                return self.refuse(id, &Invalid { kind: "invalid_request", message: both.into() });
+            }
+        };
+        let control = Arc::new(Control::new(waker.clone()));
+        if let Err(invalid) = self.admit(id, &control) {
+            return self.refuse(id, &invalid);
+        }
+        let stream = exec.stream.then_some(OutboxStream { id, outbox: &self.outbox });
+        let around = Surroundings {
+            launcher: &self.launcher,
+            supervision: &self.supervision,
+            control: &control,
+            chunks: stream.as_ref().map(|stream| stream as &dyn Chunks),
+        };
+        let finished = catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &around)));
+        self.dismiss(id);
+        match finished {
+            Ok(Finished { report, stdout, stderr }) => {
+                let body = ExecAnswer {
+                    report: &report,
+                    stdout_bytes: stdout.len(),
+                    stderr_bytes: stderr.len(),
+                };
+                self.outbox.send(&Answer { id, kind: "result", body: &body }, &[&stdout, &stderr]);
+            }
+            Err(_) => self.refuse(
+                id,
+                &Invalid {
+                    kind: "internal",
+                    message: "a defect of lilux-proc; please report it".into(),
+                },
+            ),
+        }
+    }
+
+    fn admit(&self, id: u64, control: &Arc<Control>) -> Result<(), Invalid> {
+        let mut jobs = lock(&self.jobs);
+        let refuse = |message| Err(Invalid { kind: "invalid_request", message });
+        if jobs.closing {
+            return refuse("the connection is closing".into());
+        }
+        match jobs.running.entry(id) {
+            Entry::Vacant(free) => {
+                free.insert(Arc::clone(control));
+                Ok(())
+            }
+            Entry::Occupied(_) => refuse(format!(
+                "id {id} is in use by a job that still runs; give each request its own"
+            )),
+        }
+    }
+
+    fn dismiss(&self, id: u64) {
+        let mut jobs = lock(&self.jobs);
+        jobs.running.remove(&id);
+        if jobs.closing && jobs.running.is_empty() {
+            let _ = self.events.send(Event::Idle);
+        }
+    }
+
+    fn answer(&self, id: u64, body: &impl Serialize) {
+        self.outbox.send(&Answer { id, kind: "result", body }, &[]);
+    }
+
+    fn refuse(&self, id: u64, invalid: &Invalid) {
+        let body = Refusal { error: invalid.kind, message: &invalid.message };
+        self.outbox.send(&Answer { id, kind: "error", body: &body }, &[]);
+    }
+}
+
+struct OutboxStream<'a> {
+    id: u64,
+    outbox: &'a Outbox,
+}
+
+#[derive(Serialize)]
+struct Chunk {
+    id: u64,
+    kind: &'static str,
+}
+
+impl Chunks for OutboxStream<'_> {
+    fn ready(&self, waker: &Waker) -> bool {
+        self.outbox.has_room(waker)
+    }
+
+    fn send(&self, stream: Stream, bytes: &[u8]) {
+        let kind = match stream {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        };
+        self.outbox.send(&Chunk { id: self.id, kind }, &[bytes]);
+    }
+}

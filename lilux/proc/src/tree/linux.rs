@@ -1,0 +1,236 @@
+//! Linux: subreapers and the kernel's own list of children.
+//!
+//! Three facts make this exact and cheap:
+//!
+//! - A process marked as subreaper inherits the orphans below it, also those that called `setsid`
+//!   or forked twice. Each job is one (see `launch::linux`), so while it runs, all that it started
+//!   is below it; and so is this process, so when a job ends, what it left behind arrives here.
+//! - Orphans arrive as children of the *main thread*. Jobs are started by other threads, so the
+//!   main thread's list of children holds orphans and nothing else. An empty list, one `pread`
+//!   away, proves that nothing is left.
+//! - Orphans have arrived before the end of their job can be seen, since the kernel hands them
+//!   over first.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::clock::wait_for;
+use crate::launch::Child;
+use crate::process::linux::{ProcStat, descends_from_us, is_our_child, proc_stat};
+use crate::report::{KnownBy, TreeReport};
+
+/// How long a process that was sent SIGKILL may take; only one stuck in the kernel takes longer.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
+
+/// What one sweep did: the sessions of the processes it ended, and the pids that it could not end.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    ended: Vec<i32>,
+    survivors: Vec<i32>,
+}
+
+/// Asks the main thread to sweep. The answer holds what no running job can be seen to have left.
+pub type SweepRequest = Sender<Sweep>;
+
+/// Takes in what jobs leave behind.
+pub struct Adopter {
+    orphans: File,
+    requests: Mutex<Box<dyn Fn(SweepRequest) + Send>>,
+    /// Several jobs may end at once, and one sweep ends the orphans of all of them: here stand the
+    /// sessions of those that belong to a job that has not asked yet. It is locked during a sweep,
+    /// so that a job whose orphans have just vanished finds them noted.
+    ended: Mutex<Vec<i32>>,
+}
+
+impl Adopter {
+    /// Makes this process a subreaper. Called by the main thread, before it starts another;
+    /// `ask_main` carries a request to it.
+    pub fn new(ask_main: impl Fn(SweepRequest) + Send + 'static) -> io::Result<Self> {
+        become_subreaper()?;
+        Ok(Self {
+            orphans: File::open("/proc/thread-self/children")?,
+            requests: Mutex::new(Box::new(ask_main)),
+            ended: Mutex::default(),
+        })
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<i32>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// See [`super::Supervision::settle`].
+    pub fn settle(&self, job: Pid) -> TreeReport {
+        let mut ended = self.ended();
+        let mut strays = Sweep::default();
+        if self.orphans_exist() {
+            drop(ended);
+            let (reply, answer) = channel();
+            (self.requests.lock().unwrap_or_else(PoisonError::into_inner))(reply);
+            strays = answer.recv().unwrap_or_default();
+            ended = self.ended();
+        }
+        let noted = ended.len();
+        ended.retain(|&session| session != job.as_raw_nonzero().get());
+        TreeReport {
+            known_by: KnownBy::Subreaper,
+            ended: strays.ended.len() + noted - ended.len(),
+            survivors: strays.survivors,
+        }
+    }
+
+    /// The main thread's part. Blocks until every orphan that can be ended has been. A process
+    /// that left the session of its job counts for the job that asked.
+    pub fn sweep_for(&self, request: &SweepRequest) {
+        let mut ended = self.ended();
+        let mut swept = sweep();
+        let (of_jobs, strays): (Vec<i32>, Vec<i32>) =
+            swept.ended.into_iter().partition(|&session| leads_a_job(session));
+        ended.extend(of_jobs);
+        swept.ended = strays;
+        let _ = request.send(swept);
+    }
+
+    fn orphans_exist(&self) -> bool {
+        !matches!(self.orphans.read_at(&mut [0; 1], 0), Ok(0))
+    }
+}
+
+/// A job stays our child, if only as a zombie, until it has settled.
+fn leads_a_job(session: i32) -> bool {
+    Pid::from_raw(session).is_some_and(is_our_child)
+}
+
+/// From now on, orphans below this process become its children.
+pub fn become_subreaper() -> io::Result<()> {
+    // Any pid but None sets the mark; its value has no meaning.
+    Ok(rustix::process::set_child_subreaper(Some(Pid::INIT))?)
+}
+
+/// Ends every child of the calling thread and all below them, and reaps them.
+///
+/// On the main thread of a process whose jobs belong to other threads, those are the orphans.
+pub fn sweep() -> Sweep {
+    end_until_none(|| {
+        reap_own_children();
+        children_in("/proc/thread-self/children")
+    })
+}
+
+/// Ends everything below a job that is its own subreaper, then the job. The job is stopped first,
+/// so that it cannot start anew what is being ended.
+pub fn kill_rooted(child: &Child) -> usize {
+    child.signal(Signal::STOP);
+    let swept = end_until_none(|| children_of(child.pid));
+    child.signal_group(Signal::KILL);
+    swept.ended.len()
+}
+
+/// Reaps what has ended among the calling thread's own children, and nobody else's.
+fn reap_own_children() {
+    loop {
+        // SAFETY: no status is asked for. rustix has no name for __WNOTHREAD, which keeps this
+        // call away from the jobs, the children of other threads.
+        let pid =
+            unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG | libc::__WNOTHREAD) };
+        let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if pid == 0 || (pid < 0 && !interrupted()) {
+            return;
+        }
+    }
+}
+
+/// Kills what `list` shows, with all descendants, until it shows nothing that can be killed.
+fn end_until_none(list: impl Fn() -> Vec<Pid>) -> Sweep {
+    let mut sweep = Sweep::default();
+    loop {
+        let mut dying = Vec::new();
+        for root in list() {
+            let mut family = vec![root];
+            while let Some(pid) = family.pop() {
+                family.extend(children_of(pid));
+                let raw = pid.as_raw_nonzero().get();
+                if sweep.survivors.contains(&raw) {
+                    continue;
+                }
+                match kill_one(pid) {
+                    Kill::Sent(pidfd, stat) => dying.push((raw, pidfd, stat)),
+                    Kill::Refused => sweep.survivors.push(raw),
+                    Kill::Gone => {}
+                }
+            }
+        }
+        if dying.is_empty() {
+            return sweep;
+        }
+        let stuck = wait_until_dead(&dying);
+        for (raw, _, stat) in &dying {
+            if stuck.contains(raw) {
+                sweep.survivors.push(*raw);
+            } else {
+                sweep.ended.push(stat.session);
+            }
+        }
+    }
+}
+
+enum Kill {
+    Sent(OwnedFd, ProcStat),
+    Refused,
+    Gone,
+}
+
+/// The pidfd is opened first and its process looked at afterwards, so that the one that is killed
+/// is one of ours, and not a stranger that was given the pid since. A zombie needs no killing.
+fn kill_one(pid: Pid) -> Kill {
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Kill::Gone };
+    match proc_stat(pid) {
+        Some(stat) if stat.is_alive() && descends_from_us(pid) => {
+            match pidfd_send_signal(&pidfd, Signal::KILL) {
+                Ok(()) => Kill::Sent(pidfd, stat),
+                Err(rustix::io::Errno::SRCH) => Kill::Gone,
+                Err(_) => Kill::Refused,
+            }
+        }
+        _ => Kill::Gone,
+    }
+}
+
+/// Sleeps until all have ended; gives those that have not by [`STUCK_AFTER`].
+fn wait_until_dead(dying: &[(i32, OwnedFd, ProcStat)]) -> Vec<i32> {
+    let deadline = Instant::now() + STUCK_AFTER;
+    let mut left: Vec<_> = dying.iter().collect();
+    while !left.is_empty() && Instant::now() < deadline {
+        let mut fds: Vec<_> =
+            left.iter().map(|(_, fd, _)| PollFd::new(fd, PollFlags::IN)).collect();
+        wait_for(&mut fds, Some(deadline));
+        let gone: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut gone = gone.into_iter();
+        left.retain(|_| !gone.next().unwrap_or(false));
+    }
+    left.iter().map(|(raw, _, _)| *raw).collect()
+}
+
+/// The children of all threads of a process; none if it is gone.
+fn children_of(pid: Pid) -> Vec<Pid> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
+        return Vec::new();
+    };
+    tasks
+        .flatten()
+        .flat_map(|task| children_in(task.path().join("children")))
+        .filter(|&child| proc_stat(child).is_some_and(|stat| stat.is_alive()))
+        .collect()
+}
+
+fn children_in(path: impl AsRef<std::path::Path>) -> Vec<Pid> {
+    let list = fs::read_to_string(path).unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}

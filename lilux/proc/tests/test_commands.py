@@ -1,0 +1,102 @@
+"""The commands that a person types, and the requests that a program sends to them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from proc_client import find_binary, run_command
+
+
+def help_of(*command: str) -> str:
+    done = subprocess.run(
+        [find_binary(), *command, "--help"], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", [[], ["exec"]])
+def test_exec_examples_of_the_help_work_as_printed(command: list[str], tmp_path: Path) -> None:
+    examples = re.findall(r"^  ((?:lilux-proc exec|echo).*)$", help_of(*command), re.MULTILINE)
+    assert len(examples) >= 3
+    for example in examples:
+        script = example.replace("lilux-proc", shlex.quote(find_binary()))
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        assert json.loads(done.stdout)["success"] is True, example
+
+
+def test_help_tells_every_command_and_the_frames() -> None:
+    assert set(re.findall(r"^  (exec|spawn|kill|status|serve) ", help_of(), re.MULTILINE)) == {
+        "exec", "spawn", "kill", "status", "serve",
+    }  # fmt: skip
+    assert '{"id": 1, "op": "exec", …}' in help_of("serve")
+
+
+def test_flags_become_a_request(platform: str, tmp_path: Path) -> None:
+    code, printed = run_command(
+        "--platform", platform, "exec", "--cwd", str(tmp_path), "--env", "GREETING=hi = ho",
+        "--stdin", "input", "--", "sh", "-c", 'pwd; echo "$GREETING"; cat',
+    )  # fmt: skip
+    assert code == 0
+    assert printed["stdout"] == f"{tmp_path}\nhi = ho\ninput"
+    assert set(printed) == {
+        "success", "stdout", "stderr", "return_code", "duration_ms", "pid", "timed_out",
+        "cancelled", "signal", "truncated", "tree",
+    }  # fmt: skip
+
+
+def test_options_of_the_job_are_not_options_of_the_helper() -> None:
+    assert run_command("exec", "echo", "--timeout", "1")[1]["stdout"] == "--timeout 1\n"
+
+
+def test_exit_code_tells_success_failure_and_misunderstanding() -> None:
+    assert run_command("exec", "--", "true")[0] == 0
+    assert run_command("exec", "--", "false")[0] == 1
+    code, printed = run_command("exec", "--timeout", "-1", "--", "true")
+    assert code == 2
+    code, printed = run_command("exec", "--request", stdin='{"command": "true", "timeout": -1}')
+    assert (code, printed["success"]) == (2, False)
+    assert printed["error"].startswith("timeout must be a number of seconds above 0")
+    assert run_command("kill", "0")[0] == 2
+    assert run_command("exec")[0] == 2
+
+
+def test_output_that_is_not_utf8_does_not_break_the_json(platform: str) -> None:
+    _, printed = run_command("--platform", platform, "exec", "--", "printf", r"a\377b")
+    assert printed["stdout"] == "a\ufffdb"
+
+
+def test_a_hundred_megabytes_of_stdin_fit_a_request() -> None:
+    request = {"command": "wc", "args": ["-c"], "stdin": "x" * 100_000_000}
+    code, printed = run_command("exec", "--request", stdin=json.dumps(request))
+    assert (code, printed["stdout"].strip()) == (0, "100000000")
+
+
+def test_stdin_can_come_from_a_file_or_be_passed_through(tmp_path: Path) -> None:
+    file = tmp_path / "input"
+    file.write_text("from file")
+    assert run_command("exec", "--stdin-file", str(file), "--", "cat")[1]["stdout"] == "from file"
+    _, printed = run_command("exec", "--stdin-file", "-", "--", "cat", stdin="passed")
+    assert printed["stdout"] == "passed"
+
+
+def test_timeout_of_the_command_line_works(platform: str) -> None:
+    code, printed = run_command(
+        "--platform", platform, "exec", "--timeout", "0.2", "--", "sleep", "600"
+    )
+    assert code == 1
+    assert printed["stderr"] == "Command timed out after 0.2 seconds"
+
+
+def test_background_processes_can_be_kept_by_a_flag(tmp_path: Path) -> None:
+    script = f"sleep 600 & echo $! > {tmp_path}/pid"
+    run_command("exec", "--background", "keep", "--", "sh", "-c", script)
+    pid = (tmp_path / "pid").read_text().strip()
+    assert run_command("status", pid)[1]["alive"] is True
+    assert run_command("kill", pid)[1]["method"] == "terminated"

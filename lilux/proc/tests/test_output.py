@@ -1,0 +1,153 @@
+"""Streams flow at the same time, within limits, and nothing is lost below them."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from pathlib import Path
+
+from proc_client import ProcClient
+from processes import is_alive, lineage, pid_in, wait_until
+
+MB = 1_000_000
+
+# Writes to both streams while it reads, so that any order of reading or writing but "all at
+# once" would leave both sides waiting for each other.
+BUSY = """
+import hashlib, os, sys, threading
+chunk, count = b"0123456789abcdef" * 6250, int(sys.argv[1])
+def write(fd):
+    for _ in range(count):
+        view = memoryview(chunk)
+        while view:
+            view = view[os.write(fd, view):]
+writers = [threading.Thread(target=write, args=(fd,)) for fd in (1, 2)]
+for writer in writers: writer.start()
+digest = hashlib.sha256()
+while data := os.read(0, 65536): digest.update(data)
+for writer in writers: writer.join()
+os.write(1, digest.hexdigest().encode())
+"""
+
+
+def peak_memory(client: ProcClient) -> int:
+    """Bytes of resident memory that the helper's processes had at most, added up."""
+    peaks = []
+    for process in lineage(client.process.pid):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        peaks.append(int(line.split()[1]) * 1024)
+    return sum(peaks)
+
+
+def test_both_streams_and_stdin_flow_at_once_and_no_byte_is_lost(client: ProcClient) -> None:
+    fed = bytes(range(256)) * (10 * MB // 256)
+    answer = client.exec(
+        "python3", "-c", BUSY, "1000", payload=fed, output_limit=200 * MB, timeout=120
+    )
+    assert answer.header["return_code"] == 0
+    assert answer.header["truncated"] == {"stdout": 0, "stderr": 0}
+    written = b"0123456789abcdef" * 6250 * 1000
+    assert answer.stderr == written
+    assert answer.stdout == written + hashlib.sha256(fed).hexdigest().encode()
+
+
+def test_above_the_limit_head_and_tail_are_kept_the_rest_is_counted_and_memory_is_bounded(
+    client: ProcClient,
+) -> None:
+    client.exec("true")
+    before = peak_memory(client)
+    limit = 1024 * 1024
+    answer = client.exec(
+        "sh", "-c", "echo first; head -c 200000000 /dev/zero; echo last", output_limit=limit
+    )
+    omitted = answer.header["truncated"]["stdout"]
+    mark = f"\n[... {omitted} bytes left out ...]\n".encode()
+    assert answer.stdout.startswith(b"first\n")
+    assert answer.stdout.endswith(b"last\n")
+    assert mark in answer.stdout
+    assert omitted + len(answer.stdout) - len(mark) == 200_000_000 + len("first\nlast\n")
+    assert len(answer.stdout) - len(mark) == limit
+    assert peak_memory(client) - before < 16 * MB
+
+
+def test_default_limit_is_ten_mebibytes_a_stream(client: ProcClient) -> None:
+    answer = client.exec("head", "-c", str(10 * 1024 * 1024), "/dev/zero")
+    assert answer.header["truncated"]["stdout"] == 0
+    answer = client.exec("head", "-c", str(10 * 1024 * 1024 + 1), "/dev/zero")
+    assert answer.header["truncated"]["stdout"] == 1
+
+
+def test_a_hundred_megabytes_of_stdin_arrive(client: ProcClient) -> None:
+    answer = client.exec("sha256sum", payload=b"x" * 100 * MB)
+    assert answer.stdout.split()[0].decode() == hashlib.sha256(b"x" * 100 * MB).hexdigest()
+
+
+def test_a_job_that_does_not_read_its_stdin_still_ends(client: ProcClient) -> None:
+    assert client.exec("echo", "done", payload=b"x" * MB).stdout == b"done\n"
+    assert client.exec("head", "-c", "3", payload=b"x" * MB).stdout == b"xxx"
+
+
+def test_chunks_come_while_the_job_runs_and_add_up_to_its_output(client: ProcClient) -> None:
+    wanted = client.send(
+        "exec",
+        command="sh",
+        args=["-c", "echo one; read line; echo $line; echo err >&2; sleep 600"],
+        stdin="two\n",
+        stream=True,
+    )
+    seen = {"stdout": b"", "stderr": b""}
+    while seen != {"stdout": b"one\ntwo\n", "stderr": b"err\n"}:
+        chunk = client.receive()
+        assert chunk.id == wanted
+        seen[chunk.kind] += chunk.payload
+    # The job still runs: that was no result in disguise.
+    client.send("cancel", target=wanted)
+    results = [client.receive(), client.receive()]
+    result = next(answer for answer in results if answer.id == wanted)
+    assert result.header["cancelled"] is True
+    assert result.stdout == b"one\ntwo\n"
+
+
+def test_streamed_output_need_not_be_kept_as_well(client: ProcClient) -> None:
+    client.send(
+        "exec", command="head", args=["-c", "5000000", "/dev/zero"], stream=True, capture=False
+    )
+    received = 0
+    while (answer := client.receive()).kind == "stdout":
+        received += len(answer.payload)
+    assert received == 5_000_000
+    assert (answer.kind, answer.payload) == ("result", b"")
+
+
+def test_a_client_that_stops_reading_holds_up_the_job_and_not_its_timeout(
+    client: ProcClient, tmp_path: Path
+) -> None:
+    client.exec("true")
+    before = peak_memory(client)
+    script = f"echo $$ > {tmp_path}/pid; exec cat /dev/zero"
+    client.send("exec", command="sh", args=["-c", script], stream=True, capture=False, timeout=2)
+    job = pid_in(tmp_path / "pid")
+    wait_until(lambda: not is_alive(job), "the job ends though nobody reads its output")
+    assert peak_memory(client) - before < 16 * MB
+    while (answer := client.receive()).kind == "stdout":
+        pass
+    assert answer.header["timed_out"] is True
+
+
+def test_the_whole_output_can_go_to_a_file(client: ProcClient, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    answer = client.exec("seq", "100000", output_limit=100, stdout_file=str(whole))
+    assert answer.header["truncated"]["stdout"] > 0
+    assert whole.read_text().split() == [str(n) for n in range(1, 100001)]
+    assert stat.S_IMODE(whole.stat().st_mode) == 0o600
+
+
+def test_an_output_file_that_cannot_be_written_is_told(client: ProcClient, tmp_path: Path) -> None:
+    answer = client.exec("echo", "x", stdout_file=str(tmp_path / "no" / "file"))
+    assert answer.stderr.decode() == (
+        f"Failed to spawn: output file {tmp_path}/no/file: No such file or directory"
+    )
+    answer = client.exec("echo", "x", stdout_file="/dev/full")
+    assert answer.stdout == b"x\n"
+    assert answer.header["file_error"] == "No space left on device"

@@ -1,0 +1,222 @@
+"""Processes that outlive their caller, and processes that are looked up by pid."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from proc_client import ProcClient, find_binary, run_command
+from processes import is_alive, pid_in, wait_until
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of ours that is no child of the helper, in a group of its own."""
+    process = subprocess.Popen(["sleep", "600"], process_group=0)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def spawned(client: ProcClient, *command: str, **fields: Any) -> psutil.Process:
+    answer = client.call("spawn", command=command[0], args=list(command[1:]), **fields)
+    assert answer.header["success"] is True, answer.header
+    return psutil.Process(answer.header["pid"])
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid)
+
+
+def test_spawned_process_outlives_the_helper(client: ProcClient) -> None:
+    process = spawned(client, "sleep", "600")
+    try:
+        assert client.close() == 0
+        assert is_alive(process)
+    finally:
+        process.kill()
+
+
+def test_spawned_process_leads_its_session_and_has_no_input(
+    client: ProcClient, tmp_path: Path
+) -> None:
+    process = spawned(client, "sh", "-c", "read line; echo $$ > pid; sleep 600", cwd=str(tmp_path))
+    try:
+        assert pid_in(tmp_path / "pid").pid == process.pid
+        assert os.getsid(process.pid) == process.pid
+    finally:
+        client.call("kill", pid=process.pid, grace=0)
+
+
+def test_pid_is_only_given_for_a_program_that_runs(client: ProcClient) -> None:
+    answer = client.call("spawn", command="no-such-command")
+    assert answer.header["success"] is False
+    assert answer.header["pid"] is None
+    assert answer.header["error"] == "Failed to spawn: no-such-command: No such file or directory"
+    assert client.call("spawn").header["error"] == "No command specified"
+
+
+def test_output_is_appended_to_a_log_that_only_its_owner_can_read(
+    client: ProcClient, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    for _ in range(2):
+        spawned_pid = client.call(
+            "spawn", command="sh", args=["-c", "echo out; echo err >&2"], log_file=str(log)
+        ).header["pid"]
+        wait_until(partial(gone, spawned_pid), "it ends and is reaped")
+    assert log.read_text() == "out\nerr\n" * 2
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_log_that_cannot_be_opened_is_an_error(client: ProcClient) -> None:
+    answer = client.call("spawn", command="true", log_file="/no/such/folder/log")
+    assert answer.header["error"] == "log file /no/such/folder/log: No such file or directory"
+
+
+def test_what_a_spawned_process_orphans_is_left_alone(client: ProcClient, tmp_path: Path) -> None:
+    script = f"(sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' &)"
+    assert client.call("spawn", command="sh", args=["-c", script]).header["success"] is True
+    orphan = pid_in(tmp_path / "pid")
+    try:
+        # Jobs that end are followed by a sweep; it must not find this one.
+        client.exec("sh", "-c", "sleep 600 & exit 0")
+        client.close()
+        assert is_alive(orphan)
+    finally:
+        orphan.kill()
+
+
+def test_spawn_command_returns_while_the_process_runs() -> None:
+    code, printed = run_command("spawn", "--", "sleep", "600")
+    process = psutil.Process(printed["pid"])
+    try:
+        assert code == 0
+        assert is_alive(process)
+        assert process.ppid() != os.getpid()
+    finally:
+        process.kill()
+
+
+def test_status_tells_the_living_from_the_dead(
+    client: ProcClient, sleeper: subprocess.Popen[bytes]
+) -> None:
+    assert client.call("status", pid=sleeper.pid).header["alive"] is True
+    sleeper.kill()
+    # Not waited for, so it is a zombie now.
+    wait_until(lambda: not is_alive(psutil.Process(sleeper.pid)), "it is a zombie")
+    assert client.call("status", pid=sleeper.pid).header["alive"] is False
+    sleeper.wait()
+    assert client.call("status", pid=sleeper.pid).header["alive"] is False
+
+
+def test_kill_terminates_a_process_that_listens(
+    client: ProcClient, sleeper: subprocess.Popen[bytes]
+) -> None:
+    answer = client.call("kill", pid=sleeper.pid, grace=0.5)
+    assert (answer.header["success"], answer.header["method"]) == (True, "terminated")
+    assert sleeper.wait() == -signal.SIGTERM
+
+
+def test_kill_kills_a_process_that_does_not_listen(client: ProcClient, tmp_path: Path) -> None:
+    script = f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 1; done"
+    process = spawned(client, "sh", "-c", script)
+    pid_in(tmp_path / "pid")
+    answer = client.call("kill", pid=process.pid, grace=0.2)
+    assert (answer.header["success"], answer.header["method"]) == (True, "killed")
+    assert not is_alive(process)
+
+
+def test_kill_of_what_is_gone_says_already_dead(client: ProcClient) -> None:
+    process = subprocess.Popen(["true"])
+    wait_until(lambda: not is_alive(psutil.Process(process.pid)), "it is a zombie")
+    assert client.call("kill", pid=process.pid).header["method"] == "already_dead"
+    process.wait()
+    answer = client.call("kill", pid=process.pid)
+    assert (answer.header["success"], answer.header["method"]) == (True, "already_dead")
+
+
+def test_kill_of_a_leader_ends_its_group(linux: ProcClient, tmp_path: Path) -> None:
+    member = f"trap '' TERM; echo $$ > {tmp_path}/member; while :; do sleep 0.05; done"
+    leader = spawned(linux, "sh", "-c", f'sh -c "{member.replace("$", chr(92) + "$")}" & sleep 600')
+    stubborn = pid_in(tmp_path / "member")
+    answer = linux.call("kill", pid=leader.pid)
+    assert answer.header["method"] == "terminated"
+    # The member ignores SIGTERM; the end of its leader is its end too, before the answer.
+    assert not is_alive(stubborn)
+
+
+def test_kill_of_a_member_spares_its_group(client: ProcClient, tmp_path: Path) -> None:
+    leader = spawned(
+        client, "sh", "-c", f"sh -c 'echo $$ > {tmp_path}/member; exec sleep 600' & sleep 600"
+    )
+    try:
+        member = pid_in(tmp_path / "member")
+        client.call("kill", pid=member.pid, grace=0.5)
+        assert not is_alive(member)
+        assert is_alive(leader)
+    finally:
+        client.call("kill", pid=leader.pid, grace=0)
+
+
+def test_kill_ends_a_stopped_process_gently(
+    client: ProcClient, sleeper: subprocess.Popen[bytes]
+) -> None:
+    sleeper.send_signal(signal.SIGSTOP)
+    answer = client.call("kill", pid=sleeper.pid, grace=0.5)
+    assert answer.header["method"] == "terminated"
+
+
+def test_kill_returns_as_soon_as_the_process_is_gone(client: ProcClient) -> None:
+    process = spawned(client, "sleep", "600")
+    # The grace is longer than the client waits for an answer.
+    answer = client.call("kill", pid=process.pid, grace=3600)
+    assert answer.header["method"] == "terminated"
+
+
+def test_a_pid_that_now_belongs_to_another_process_is_left_alone(
+    client: ProcClient, sleeper: subprocess.Popen[bytes]
+) -> None:
+    # As if the pid had been given to `sleeper` after the process that the caller means had ended.
+    earlier = 1
+    assert client.call("status", pid=sleeper.pid, start_time=earlier).header["alive"] is False
+    answer = client.call("kill", pid=sleeper.pid, start_time=earlier)
+    assert answer.header["method"] == "already_dead"
+    assert sleeper.poll() is None
+
+
+def test_start_time_from_spawn_names_the_same_process(client: ProcClient) -> None:
+    header = client.call("spawn", command="sleep", args=["600"]).header
+    identity = {"pid": header["pid"], "start_time": header["start_time"]}
+    assert client.call("status", **identity).header["alive"] is True
+    assert client.call("kill", **identity, grace=1).header["method"] == "terminated"
+    assert client.call("status", **identity).header["alive"] is False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a helper as another user")
+def test_kill_of_a_process_of_another_user_says_so(sleeper: subprocess.Popen[bytes]) -> None:
+    nobody = 65534
+    done = subprocess.run(
+        ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", "/proc/self/fd/9",
+         "kill", str(sleeper.pid)],
+        capture_output=True, text=True, check=False, pass_fds=[], close_fds=False,
+        preexec_fn=lambda: os.dup2(os.open(find_binary(), os.O_RDONLY), 9),
+    )  # fmt: skip
+    assert f"not permitted to signal process {sleeper.pid}" in done.stdout, done
+    assert sleeper.poll() is None
+
+
+def test_kill_and_status_commands_print_json(sleeper: subprocess.Popen[bytes]) -> None:
+    pid = str(sleeper.pid)
+    assert run_command("status", pid) == (0, {"pid": sleeper.pid, "alive": True})
+    code, printed = run_command("kill", pid, "--grace", "1")
+    assert (code, printed["method"]) == (0, "terminated")
+    assert run_command("status", pid) == (1, {"pid": sleeper.pid, "alive": False})

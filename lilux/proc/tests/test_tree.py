@@ -1,0 +1,271 @@
+"""A job is its whole tree, however the tree tries to get away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from proc_client import ProcClient, find_binary
+from processes import Tree, assert_gone, is_alive, lineage, pid_in, wait_until
+
+
+def test_timeout_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
+    wanted = linux.send("exec", command="sh", args=["-c", tree.script()], timeout=1)
+    processes = tree.processes()
+    answer = linux.receive()
+    assert answer.id == wanted
+    # At once, not some time later: the answer is only given when all are gone.
+    assert [name for name, process in processes.items() if is_alive(process)] == []
+    assert answer.header["tree"]["known_by"] == "subreaper"
+    assert answer.header["tree"]["survivors"] == []
+
+
+def test_timeout_keeps_partial_output_and_says_so(client: ProcClient) -> None:
+    answer = client.exec("sh", "-c", "echo part; printf halfway >&2; exec sleep 600", timeout=1)
+    header = answer.header
+    assert (header["success"], header["return_code"], header["timed_out"]) == (False, -1, True)
+    assert answer.stdout == b"part\n"
+    assert answer.stderr == b"halfway\nCommand timed out after 1 seconds"
+    assert header["signal"] == signal.SIGTERM
+
+
+def test_timeout_message_spells_the_number_as_given(client: ProcClient) -> None:
+    answer = client.exec("sleep", "600", timeout=0.25)
+    assert answer.stderr == b"Command timed out after 0.25 seconds"
+
+
+def test_job_that_ignores_sigterm_is_killed_on_timeout(client: ProcClient) -> None:
+    answer = client.exec("sh", "-c", "trap '' TERM; while :; do sleep 1; done", timeout=1)
+    assert answer.header["timed_out"] is True
+    assert answer.header["signal"] == signal.SIGKILL
+
+
+def test_job_may_clean_up_after_sigterm(client: ProcClient) -> None:
+    script = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
+    answer = client.exec("sh", "-c", script, timeout=1, grace=10)
+    assert answer.stdout == b"ready\ncleaned\n"
+    assert (answer.header["timed_out"], answer.header["return_code"]) == (True, -1)
+
+
+def test_stopped_job_is_ended_on_timeout(client: ProcClient) -> None:
+    answer = client.exec("sh", "-c", "kill -STOP $$", timeout=0.5)
+    assert answer.header["timed_out"] is True
+
+
+def test_cancel_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
+    job = linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    linux.send("cancel", target=job)
+    answers = {answer.id: answer for answer in (linux.receive(), linux.receive())}
+    result = answers.pop(job)
+    assert answers.popitem()[1].header["found"] is True
+    assert result.header["cancelled"] is True
+    assert (result.header["return_code"], result.stderr) == (-1, b"Command cancelled")
+    assert [name for name, process in processes.items() if is_alive(process)] == []
+
+
+def test_cancel_of_a_job_that_has_ended_finds_nothing(client: ProcClient) -> None:
+    assert client.exec("true").id == 1
+    assert client.call("cancel", target=1).header["found"] is False
+
+
+def test_closed_connection_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
+    linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    assert linux.close() == 0
+    assert [name for name, process in processes.items() if is_alive(process)] == []
+
+
+@pytest.mark.parametrize("victim", ["keeper", "guardian", "worker"])
+def test_sigkill_of_any_process_of_the_helper_ends_the_whole_tree(
+    linux: ProcClient, tree: Tree, victim: str
+) -> None:
+    linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    own = dict(zip(("keeper", "guardian", "worker"), lineage(linux.process.pid), strict=True))
+    own[victim].send_signal(signal.SIGKILL)
+    assert_gone({**processes, **own})
+
+
+def test_sigterm_to_the_helper_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
+    linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    linux.process.terminate()
+    assert_gone(processes)
+
+
+def test_death_of_the_caller_ends_the_whole_tree(tree: Tree) -> None:
+    caller = (
+        "import sys; from proc_client import ProcClient\nProcClient().exec('sh', '-c', sys.argv[1])"
+    )
+    here = Path(__file__).parents[3] / "testing"
+    process = subprocess.Popen(
+        [sys.executable, "-c", caller, tree.script()], env={**os.environ, "PYTHONPATH": str(here)}
+    )
+    processes = tree.processes()
+    process.kill()
+    process.wait()
+    assert_gone(processes)
+
+
+@pytest.mark.parametrize("how", ["timeout", "cancel", "close", "kill worker", "kill keeper"])
+def test_without_subreapers_the_process_group_is_ended(tree: Tree, how: str) -> None:
+    with ProcClient("--platform", "portable") as client:
+        timeout = 1 if how == "timeout" else 60
+        job = client.send("exec", command="sh", args=["-c", tree.script()], timeout=timeout)
+        processes = tree.processes()
+        escaped = [processes.pop("own_session"), processes.pop("daemon")]
+        keeper, worker = lineage(client.process.pid)
+        match how:
+            case "cancel":
+                client.send("cancel", target=job)
+            case "close":
+                client.close()
+            case "kill worker":
+                worker.kill()
+            case "kill keeper":
+                keeper.kill()
+        if how in ("timeout", "cancel"):
+            answer = client.receive()
+            if answer.id != job:
+                answer = client.receive()
+            # Honest about what it cannot know.
+            assert answer.header["tree"]["known_by"] == "process_group"
+        assert_gone(processes)
+        for process in escaped:
+            process.kill()
+
+
+def test_call_returns_when_the_process_ends_though_others_hold_its_pipes(
+    client: ProcClient, tmp_path: Path
+) -> None:
+    script = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & echo said; sleep 0.1"
+    answer = client.exec("sh", "-c", script)
+    assert (answer.header["success"], answer.stdout) == (True, b"said\n")
+    assert not is_alive_now(tmp_path / "pid")
+
+
+def is_alive_now(pid_file: Path) -> bool:
+    try:
+        return is_alive(pid_in(pid_file))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_background_processes_of_a_job_that_ends_normally_are_ended_and_counted(
+    linux: ProcClient, tree: Tree
+) -> None:
+    job = linux.send("exec", command="sh", args=["-c", tree.script("read line")], stdin="go\n")
+    answer = linux.receive()
+    assert answer.id == job
+    assert answer.header["success"] is True
+    assert answer.header["tree"] == {"known_by": "subreaper", "ended": 3, "survivors": []}
+    for name in ("child", "own_session", "daemon"):
+        assert not is_alive_now(tree.folder / name)
+
+
+def test_background_processes_can_be_kept(client: ProcClient, tree: Tree) -> None:
+    answer = client.exec("sh", "-c", tree.script("echo done"), background="keep")
+    assert answer.stdout == b"done\n"
+    assert answer.header["tree"]["known_by"] == "unknown"
+    kept = {name: pid_in(tree.folder / name) for name in ("child", "own_session", "daemon")}
+    try:
+        # Neither the end of another job nor that of the helper touches them.
+        client.exec("sh", "-c", "sleep 600 & exit 0")
+        client.close()
+        assert all(is_alive(process) for process in kept.values())
+    finally:
+        for process in kept.values():
+            process.kill()
+
+
+def test_keeping_background_processes_does_not_save_them_from_a_timeout(
+    linux: ProcClient, tree: Tree
+) -> None:
+    linux.send("exec", command="sh", args=["-c", tree.script()], background="keep", timeout=1)
+    processes = tree.processes()
+    answer = linux.receive()
+    assert answer.header["timed_out"] is True
+    assert answer.header["tree"]["known_by"] == "subreaper"
+    assert [name for name, process in processes.items() if is_alive(process)] == []
+
+
+def test_keeping_background_processes_does_not_save_them_from_a_cancel(
+    linux: ProcClient, tree: Tree
+) -> None:
+    job = linux.send("exec", command="sh", args=["-c", tree.script()], background="keep")
+    processes = tree.processes()
+    linux.send("cancel", target=job)
+    assert {linux.receive().id, linux.receive().id} == {1, 2}
+    assert [name for name, process in processes.items() if is_alive(process)] == []
+
+
+def test_end_of_one_job_spares_the_daemon_of_another(
+    linux: ProcClient, tree: Tree, tmp_path: Path
+) -> None:
+    running = linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    short = linux.send("exec", command="sh", args=["-c", "setsid sleep 600 & exit 0"])
+    answer = linux.receive()
+    assert (answer.id, answer.header["tree"]["ended"]) == (short, 1)
+    assert all(is_alive(process) for process in processes.values())
+    linux.send("cancel", target=running)
+    linux.receive()
+    linux.receive()
+    assert_gone(processes)
+
+
+def test_a_job_that_forks_as_fast_as_it_can_is_ended(linux: ProcClient) -> None:
+    # Bounded, should the test fail: each process lives a minute at most.
+    storm = "i=0; while [ $i -lt 2000 ]; do (setsid sleep 60 &) ; i=$((i+1)); done"
+    answer = linux.exec("sh", "-c", storm, timeout=0.5)
+    assert answer.header["timed_out"] is True
+    worker = lineage(linux.process.pid)[-1]
+    assert worker.children(recursive=True) == []
+
+
+def test_a_supervisor_that_restarts_its_children_is_ended(
+    linux: ProcClient, tmp_path: Path
+) -> None:
+    script = f"while :; do sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600'; done"
+    for background in ("end", "keep"):
+        answer = linux.exec("sh", "-c", script, timeout=0.5, background=background)
+        assert answer.header["timed_out"] is True
+        wait_until(lambda: not is_alive_now(tmp_path / "pid"), "the last child is gone")
+
+
+def test_many_jobs_that_leave_daemons_end_at_once_without_mixing_them_up(
+    linux: ProcClient,
+) -> None:
+    count = 20
+    for _ in range(count):
+        linux.send("exec", command="sh", args=["-c", "sleep 600 & sleep 600 & exit 0"])
+    trees = [linux.receive().header["tree"] for _ in range(count)]
+    assert trees == [{"known_by": "subreaper", "ended": 2, "survivors": []}] * count
+
+
+def test_interrupted_exec_command_ends_its_tree_and_says_cancelled(tree: Tree) -> None:
+    process = subprocess.Popen(
+        [find_binary(), "exec", "--", "sh", "-c", tree.script()], stdout=subprocess.PIPE, text=True
+    )
+    processes = tree.processes()
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=15)
+    assert '"cancelled":true' in printed
+    assert process.returncode == 1
+    assert_gone(processes)
+
+
+def test_killed_exec_command_takes_its_tree_along(tree: Tree) -> None:
+    process = subprocess.Popen(
+        [find_binary(), "exec", "--", "sh", "-c", tree.script()], stdout=subprocess.DEVNULL
+    )
+    processes = tree.processes()
+    process.kill()
+    process.wait()
+    assert_gone(processes)

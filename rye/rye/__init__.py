@@ -1,0 +1,1 @@
+"""Rye: signed, pinned and supervised tools."""

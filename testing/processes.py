@@ -1,0 +1,88 @@
+"""Looking at real processes: who is alive, and waiting for a condition with a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 15) -> None:
+    """Returns as soon as the condition holds; fails with ``what`` when the time is up."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.005)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Alive by pid and start time; a zombie is not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pid_in(path: Path) -> psutil.Process:
+    """The process whose pid a job writes to ``path``, once it has."""
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"), f"a pid in {path.name}")
+    return psutil.Process(int(path.read_text()))
+
+
+def lineage(keeper_pid: int) -> list[psutil.Process]:
+    """The helper's own processes, from the one that was started down to the worker."""
+
+    def below(process: psutil.Process) -> Iterator[psutil.Process]:
+        yield process
+        for child in process.children():
+            if child.name() == "lilux-proc":
+                yield from below(child)
+
+    return list(below(psutil.Process(keeper_pid)))
+
+
+class Tree:
+    """A job that starts a child, a grandchild in a new session and a double-forked daemon."""
+
+    NAMES = ("root", "child", "own_session", "daemon")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def script(self, then: str = "exec sleep 600") -> str:
+        """For ``sh -c``. ``then`` is what the job's own process does once all are running."""
+        sleeper = "exec sleep 600 >/dev/null 2>&1"
+        start = [
+            f"sh -c 'echo $$ > {self.folder}/child; {sleeper}' &",
+            f"setsid sh -c 'echo $$ > {self.folder}/own_session; {sleeper}' &",
+            f"(setsid sh -c 'echo $$ > {self.folder}/daemon; {sleeper}' &)",
+            f"echo $$ > {self.folder}/root",
+        ]
+        ready = "; ".join(
+            f"while [ ! -s {self.folder}/{name} ]; do sleep 0.01; done" for name in self.NAMES[1:]
+        )
+        return "\n".join([*start, ready, f"echo up > {self.folder}/up", then])
+
+    def processes(self) -> dict[str, psutil.Process]:
+        """All four, by name, once all run."""
+        wait_until((self.folder / "up").exists, "the tree is up")
+        return {name: pid_in(self.folder / name) for name in self.NAMES}
+
+
+def assert_gone(processes: dict[str, psutil.Process], seconds: float = 15) -> None:
+    """Fails with the names of those that are still alive when the time is up."""
+
+    def left() -> list[str]:
+        return [name for name, process in processes.items() if is_alive(process)]
+
+    try:
+        wait_until(lambda: not left(), "all gone", seconds)
+    except AssertionError:
+        survivors = left()
+        for name in survivors:
+            processes[name].kill()
+        raise AssertionError(f"still alive: {survivors}") from None

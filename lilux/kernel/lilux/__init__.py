@@ -1,1 +1,106 @@
-"""Lilux: stateless async primitives for running things."""
+"""Lilux: a microkernel of stateless, async primitives.
+
+The names below are the public door. Each is loaded when it is first used, so that importing this
+package costs next to nothing.
+"""
+
+# ruff: noqa: F401 - the imports at the end tell type checkers what __getattr__ gives
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "AuthError": "lilux.primitives.errors",
+    "AuthStore": "lilux.runtime.auth",
+    "AuthenticationRequired": "lilux.primitives.errors",
+    "ConfigurationError": "lilux.primitives.errors",
+    "EnvResolver": "lilux.runtime.env_resolver",
+    "HelperError": "lilux.primitives.errors",
+    "HttpClientPrimitive": "lilux.primitives.http_client",
+    "HttpResult": "lilux.primitives.http_result",
+    "IntegrityError": "lilux.primitives.errors",
+    "KeyFileError": "lilux.primitives.errors",
+    "KillResult": "lilux.primitives.subprocess",
+    "LiluxError": "lilux.primitives.errors",
+    "Lockfile": "lilux.primitives.lockfile",
+    "LockfileError": "lilux.primitives.errors",
+    "LockfileManager": "lilux.primitives.lockfile",
+    "LockfileRoot": "lilux.primitives.lockfile",
+    "RefreshError": "lilux.primitives.errors",
+    "ReturnSink": "lilux.primitives.http_sinks",
+    "SchemaError": "lilux.primitives.errors",
+    "SchemaValidator": "lilux.schemas.schema_validator",
+    "SpawnResult": "lilux.primitives.subprocess",
+    "StatusResult": "lilux.primitives.subprocess",
+    "SubprocessPrimitive": "lilux.primitives.subprocess",
+    "SubprocessResult": "lilux.primitives.subprocess",
+    "ValidationResult": "lilux.schemas.schema_validator",
+    "canonical_json": "lilux.primitives.integrity",
+    "compute_integrity": "lilux.primitives.integrity",
+    "compute_key_fingerprint": "lilux.primitives.signing",
+    "ensure_keypair": "lilux.primitives.signing",
+    "generate_keypair": "lilux.primitives.signing",
+    "load_keypair": "lilux.primitives.signing",
+    "save_keypair": "lilux.primitives.signing",
+    "sign_hash": "lilux.primitives.signing",
+    "validate_parameters": "lilux.schemas.schema_validator",
+    "verify_signature": "lilux.primitives.signing",
+}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605 - one list of names, kept beside their modules
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'lilux' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+if TYPE_CHECKING:
+    from lilux.primitives.errors import (
+        AuthenticationRequired,
+        AuthError,
+        ConfigurationError,
+        HelperError,
+        IntegrityError,
+        KeyFileError,
+        LiluxError,
+        LockfileError,
+        RefreshError,
+        SchemaError,
+    )
+    from lilux.primitives.http_client import HttpClientPrimitive
+    from lilux.primitives.http_result import HttpResult
+    from lilux.primitives.http_sinks import ReturnSink
+    from lilux.primitives.integrity import canonical_json, compute_integrity
+    from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
+    from lilux.primitives.signing import (
+        compute_key_fingerprint,
+        ensure_keypair,
+        generate_keypair,
+        load_keypair,
+        save_keypair,
+        sign_hash,
+        verify_signature,
+    )
+    from lilux.primitives.subprocess import (
+        KillResult,
+        SpawnResult,
+        StatusResult,
+        SubprocessPrimitive,
+        SubprocessResult,
+    )
+    from lilux.runtime.auth import AuthStore
+    from lilux.runtime.env_resolver import EnvResolver
+    from lilux.schemas.schema_validator import (
+        SchemaValidator,
+        ValidationResult,
+        validate_parameters,
+    )

@@ -83,7 +83,7 @@ The keys of a request: command, args, cwd, env, env_mode, log_file.")]
     /// Requests have a header {"id": 1, "op": "exec", …} with the keys that the commands take from
     /// --request; the payload is the job's stdin. "stream": true sends output as it comes, and
     /// "capture": false keeps it out of the result. {"id": 2, "op": "cancel", "target": 1} ends
-    /// request 1.
+    /// request 1; "pause" and "resume" hold up the output of a streaming one.
     ///
     /// Answers have a header {"id": 1, "kind": "result", …}, whose payload is stdout_bytes bytes of
     /// stdout, then stderr_bytes of stderr; {"id": 1, "kind": "stdout"} or "stderr" with a chunk as

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
@@ -47,6 +47,7 @@ pub trait Chunks {
 /// How others end a running job.
 pub struct Control {
     wish: AtomicU8,
+    held: AtomicBool,
     waker: Waker,
 }
 
@@ -58,7 +59,7 @@ impl Control {
     /// For a job on the thread that sleeps on `waker`.
     pub fn new(waker: Waker) -> Self {
         waker.clear();
-        Self { wish: AtomicU8::new(RUN), waker }
+        Self { wish: AtomicU8::new(RUN), held: AtomicBool::new(false), waker }
     }
 
     /// SIGTERM, the request's grace, SIGKILL.
@@ -69,6 +70,13 @@ impl Control {
     /// SIGKILL at once.
     pub fn kill(&self) {
         self.ask(KILL);
+    }
+
+    /// Stops or goes on reading the output of a job that streams it: the pipes fill up, and the
+    /// job waits.
+    pub fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::SeqCst);
+        self.waker.wake();
     }
 
     fn ask(&self, wish: u8) {
@@ -261,7 +269,8 @@ impl<'a> Job<'a> {
     /// Sleeps until something happens, moves data, and says whether the process has ended.
     fn wait_and_move(&mut self) -> bool {
         let waker = &self.around.control.waker;
-        let may_read = self.around.chunks.is_none_or(|chunks| chunks.ready(waker));
+        let held = || self.around.control.held.load(Ordering::SeqCst);
+        let may_read = self.around.chunks.is_none_or(|chunks| !held() && chunks.ready(waker));
         let mut fds = Vec::with_capacity(5);
         fds.push(PollFd::from_borrowed_fd(self.child.exit_fd(), PollFlags::IN));
         fds.push(PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN));

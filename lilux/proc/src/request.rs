@@ -53,6 +53,8 @@ pub enum Operation {
     Status(Status),
     /// End the running `exec` that has this id.
     Cancel(u64),
+    /// Stop reading the output of a streaming `exec` (true), or go on (false).
+    Hold(u64, bool),
     /// Portable supervision only: end this process group should the caller vanish.
     Guard(i32),
     /// Portable supervision only: the group is gone.
@@ -292,12 +294,14 @@ pub fn parse_operation(op: &str, json: &[u8]) -> Result<Operation, Invalid> {
             Ok(Operation::Status(status))
         }
         "cancel" => Ok(Operation::Cancel(read::<Target>(op, json)?.target)),
+        "pause" => Ok(Operation::Hold(read::<Target>(op, json)?.target, true)),
+        "resume" => Ok(Operation::Hold(read::<Target>(op, json)?.target, false)),
         "guard" => Ok(Operation::Guard(read::<GroupId>(op, json)?.pid)),
         "unguard" => Ok(Operation::Unguard(read::<GroupId>(op, json)?.pid)),
         _ => Err(Invalid {
             kind: "unknown_operation",
             message: format!(
-                "unknown operation {op:?}; use one of exec, spawn, kill, status, cancel"
+                "unknown operation {op:?}; use one of exec, spawn, kill, status, cancel, pause, resume"
             ),
         }),
     }

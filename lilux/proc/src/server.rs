@@ -211,13 +211,8 @@ impl Server {
             Operation::Status(status) => {
                 self.answer(id, &process::status(self.launcher.platform, &status));
             }
-            Operation::Cancel(target) => {
-                let control = lock(&self.jobs).running.get(&target).cloned();
-                if let Some(control) = &control {
-                    control.cancel();
-                }
-                self.answer(id, &Found { found: control.is_some() });
-            }
+            Operation::Cancel(target) => self.control(id, target, Control::cancel),
+            Operation::Hold(target, held) => self.control(id, target, |job| job.hold(held)),
             Operation::Guard(group) => drop(lock(&self.guarded).insert(group)),
             Operation::Unguard(group) => drop(lock(&self.guarded).remove(&group)),
         }
@@ -229,7 +224,9 @@ impl Server {
         match operation {
             Operation::Exec(exec) => exec.background == Background::Keep,
             Operation::Spawn(_) => true,
-            Operation::Cancel(target) => !lock(&self.jobs).running.contains_key(target),
+            Operation::Cancel(target) | Operation::Hold(target, _) => {
+                !lock(&self.jobs).running.contains_key(target)
+            }
             Operation::Kill(_) | Operation::Status(_) => {
                 self.launcher.platform == Platform::Portable
             }
@@ -258,7 +255,10 @@ impl Server {
             chunks: stream.as_ref().map(|stream| stream as &dyn Chunks),
         };
         let finished = catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &around)));
-        self.dismiss(id);
+        if self.dismiss(id) {
+            // Ended because we end. The caller, if there is one, learns that from the connection.
+            return;
+        }
         match finished {
             Ok(Finished { report, stdout, stderr }) => {
                 let body = ExecAnswer {
@@ -278,6 +278,14 @@ impl Server {
         }
     }
 
+    fn control(&self, id: u64, target: u64, act: impl Fn(&Control)) {
+        let control = lock(&self.jobs).running.get(&target).cloned();
+        if let Some(control) = &control {
+            act(control);
+        }
+        self.answer(id, &Found { found: control.is_some() });
+    }
+
     fn admit(&self, id: u64, control: &Arc<Control>) -> Result<(), Invalid> {
         let mut jobs = lock(&self.jobs);
         let refuse = |message| Err(Invalid { kind: "invalid_request", message });
@@ -295,12 +303,14 @@ impl Server {
         }
     }
 
-    fn dismiss(&self, id: u64) {
+    /// Says whether the server is closing.
+    fn dismiss(&self, id: u64) -> bool {
         let mut jobs = lock(&self.jobs);
         jobs.running.remove(&id);
         if jobs.closing && jobs.running.is_empty() {
             let _ = self.events.send(Event::Idle);
         }
+        jobs.closing
     }
 
     fn answer(&self, id: u64, body: &impl Serialize) {

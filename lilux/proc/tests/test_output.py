@@ -151,3 +151,21 @@ def test_an_output_file_that_cannot_be_written_is_told(client: ProcClient, tmp_p
     answer = client.exec("echo", "x", stdout_file="/dev/full")
     assert answer.stdout == b"x\n"
     assert answer.header["file_error"] == "No space left on device"
+
+
+def test_output_of_one_job_can_be_held_up_while_others_go_on(client: ProcClient) -> None:
+    held = client.send("exec", command="cat", args=["/dev/zero"], stream=True, capture=False)
+    assert client.receive().id == held
+    client.send("pause", target=held)
+    while (answer := client.receive()).kind == "stdout":
+        pass
+    assert answer.header["found"] is True
+    # At most one chunk was on its way; then there is silence, and room for another job.
+    client.send("exec", command="echo", args=["through"])
+    while (answer := client.receive()).kind == "stdout":
+        pass
+    assert answer.stdout == b"through\n"
+    client.send("resume", target=held)
+    assert client.receive().header["found"] is True
+    assert client.receive().kind == "stdout"
+    client.send("cancel", target=held)

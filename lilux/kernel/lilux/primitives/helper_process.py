@@ -1,0 +1,97 @@
+"""Starting ``lilux-proc serve`` and being sure of its end."""
+
+import contextlib
+import functools
+import os
+import shutil
+import socket
+import sys
+import weakref
+from pathlib import Path
+
+from lilux.primitives.errors import ConfigurationError
+
+_running: "weakref.WeakSet[HelperProcess]" = weakref.WeakSet()
+
+
+def find_helper() -> str:
+    """The path of ``lilux-proc``: on PATH, else beside the interpreter or the called program.
+
+    Raises :class:`ConfigurationError` if it is in none of these places.
+    """
+    return _find(os.environ.get("PATH"), sys.executable, sys.argv[0] if sys.argv else "")
+
+
+@functools.lru_cache(maxsize=8)
+def _find(path: str | None, executable: str, program: str) -> str:
+    beside = [str(Path(place).parent) for place in (executable, program) if place]
+    for places in (path, os.pathsep.join(beside)):
+        if found := shutil.which("lilux-proc", path=places):
+            return found
+    raise ConfigurationError(
+        "lilux-proc binary not found on PATH. Install it with: pip install lilux-proc"
+    )
+
+
+class HelperProcess:
+    """A running helper: the socket to it, and its pid.
+
+    It ends when the socket is closed: by :meth:`close`, when this object is collected, or when
+    the interpreter exits. Its running jobs end with it.
+    """
+
+    def __init__(self, binary: str) -> None:
+        """Starts it. Raises :class:`ConfigurationError` if that fails."""
+        ours, theirs = socket.socketpair()
+        try:
+            # The helper needs no variable of ours: each job brings its whole environment.
+            self.pid = os.posix_spawn(
+                binary,
+                [binary, "serve"],
+                {"PATH": os.defpath},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1),
+                ],
+                setsigmask=[],
+            )
+        except OSError as error:
+            ours.close()
+            raise ConfigurationError(
+                f"{binary} cannot be started: {error.strerror}; reinstall lilux-proc"
+            ) from error
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self.socket = ours
+        self._end = weakref.finalize(self, _end, ours, self.pid)
+        _running.add(self)
+
+    def close(self) -> None:
+        """Closes the socket and waits until the helper, and with it every job, is gone.
+
+        Blocks for the few milliseconds that this takes. May be called again.
+        """
+        self._end()
+
+    def forget(self) -> None:
+        """For a forked child: it must not hold the socket, and the helper is not its child."""
+        self._end.detach()
+        with contextlib.suppress(OSError):
+            os.close(self.socket.detach())
+
+
+def _end(connection: socket.socket, pid: int) -> None:
+    connection.close()
+    # Someone who waits for any child may have been faster.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def _forget_in_child() -> None:
+    for process in list(_running):
+        process.forget()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

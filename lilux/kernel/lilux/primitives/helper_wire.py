@@ -1,0 +1,50 @@
+"""The frames of ``lilux-proc serve``, without any I/O.
+
+A frame is two little-endian 32-bit lengths (of what follows, and of the header), a header of JSON
+and a payload of raw bytes.
+"""
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+_PREFIX = struct.Struct("<II")
+
+
+class Answer(NamedTuple):
+    """One frame from the helper: a result, a chunk of output, or an error."""
+
+    header: dict[str, Any]
+    payload: bytes
+
+
+def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
+    """A request. Text that stands for undecodable bytes (PEP 383) reaches the helper as them."""
+    head = json.dumps(header, separators=(",", ":")).encode("ascii")
+    return b"".join((_PREFIX.pack(len(head) + len(payload) + 4, len(head)), head, payload))
+
+
+class Decoder:
+    """Cuts a stream of bytes into frames, wherever it was cut before."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Answer]:
+        """The frames that ``data`` completes. Raises ``ValueError`` for what is no frame."""
+        buffer = self._buffer
+        buffer += data
+        while len(buffer) >= _PREFIX.size:
+            total, head = _PREFIX.unpack_from(buffer)
+            end = 4 + total
+            if head > total - 4:
+                raise ValueError("a frame of lilux-proc is shorter than its header")
+            if len(buffer) < end:
+                return
+            body = _PREFIX.size + head
+            header = json.loads(buffer[_PREFIX.size : body])
+            with memoryview(buffer) as view:
+                payload = bytes(view[body:end])
+            del buffer[:end]
+            yield Answer(header, payload)

@@ -1,0 +1,87 @@
+"""Output of a running job on its way to a callback."""
+
+import asyncio
+import codecs
+from collections import deque
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+
+# Bytes that wait for a slow callback before the job is held up.
+_FULL = 4 * 1024 * 1024
+
+
+class OutputRelay:
+    """Decodes chunks and hands them to a callback, in order, while the job runs.
+
+    The callback may be a coroutine function, and slow: then the job waits for it, so memory stays
+    bounded. If it raises, it is not called again, and ``error`` says why; the job goes on.
+    Leaving the context returns when everything has been handed over.
+    """
+
+    def __init__(self, callback: Callable[[str, str], Awaitable[None] | None]) -> None:
+        self.error: str | None = None
+        self._callback = callback
+        decoder = codecs.getincrementaldecoder("utf-8")
+        self._decoders = {name: decoder("replace") for name in ("stdout", "stderr")}
+        self._waiting: deque[tuple[str, bytes, bool]] = deque()
+        self._bytes = 0
+        self._release: Callable[[], None] | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, stream: str, data: bytes, hold: Callable[[bool], None]) -> None:
+        """Called for each chunk; ``hold`` stops the job's output and lets it go on."""
+        self._put(stream, data, final=False)
+        if self._bytes > _FULL and self._release is None:
+            hold(True)
+            self._release = lambda: hold(False)
+
+    def _put(self, stream: str, data: bytes, *, final: bool) -> None:
+        self._waiting.append((stream, data, final))
+        self._bytes += len(data)
+        self._wake.set()
+
+    async def __aenter__(self) -> "OutputRelay":
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._task is not None  # noqa: S101 - set on entry
+        if kind is None:
+            for stream in self._decoders:
+                self._put(stream, b"", final=True)
+            self._waiting.append(("", b"", True))
+            self._wake.set()
+            await self._task
+        else:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            while not self._waiting:
+                self._wake.clear()
+                await self._wake.wait()
+            stream, data, final = self._waiting.popleft()
+            if not stream:
+                return
+            self._bytes -= len(data)
+            if self._release is not None and self._bytes <= _FULL // 2:
+                self._release()
+                self._release = None
+            text = self._decoders[stream].decode(data, final)
+            if text and self.error is None:
+                await self._hand_over(stream, text)
+
+    async def _hand_over(self, stream: str, text: str) -> None:
+        try:
+            outcome = self._callback(stream, text)
+            if outcome is not None:
+                await outcome
+        except Exception as error:  # noqa: BLE001 - the callback is foreign; the job must go on
+            self.error = f"the output callback failed: {type(error).__name__}"

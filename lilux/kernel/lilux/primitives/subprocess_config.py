@@ -1,0 +1,105 @@
+"""What ``SubprocessPrimitive.execute`` is asked for, checked and rendered into a request."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lilux.primitives.templating import param_text, render
+
+DEFAULT_TIMEOUT = 300
+# An environment of at least this many variables is taken to be complete (the specification).
+COMPLETE_ENV_SIZE = 50
+_PASSED_ON = ("output_limit", "background", "grace", "stdout_file", "stderr_file")
+_KEYS = frozenset(
+    ("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render", *_PASSED_ON)
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecRequest:
+    """A request for the helper."""
+
+    fields: Mapping[str, Any]
+    input_data: bytes
+
+
+def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRequest:
+    """Raises ``ValueError`` whose message names the key that is wrong, and no value."""
+    unknown = sorted(set(config) - _KEYS)
+    if unknown:
+        raise ValueError(f"unknown config key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
+    env = effective_env(config.get("env"), config.get("env_mode"))
+    wanted = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
+    if config.get("render", True):
+        wanted = render(wanted, params=params, env=env)
+    command = _text("command", wanted["command"])
+    if not command:
+        raise ValueError("No command specified")
+    fields: dict[str, Any] = {
+        "op": "exec",
+        "command": command,
+        "args": _arguments(wanted["args"]),
+        "env": env,
+        "env_mode": "exact",
+        "timeout": config.get("timeout", DEFAULT_TIMEOUT),
+    }
+    _check_seconds("timeout", fields["timeout"])
+    if wanted["cwd"] not in (None, ""):
+        fields["cwd"] = _text("cwd", wanted["cwd"])
+    for key in _PASSED_ON:
+        if config.get(key) is not None:
+            fields[key] = os.fspath(config[key]) if key.endswith("file") else config[key]
+    return ExecRequest(fields=fields, input_data=_input(wanted["input_data"]))
+
+
+def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
+    """The whole environment of a process.
+
+    ``merge`` lays ``env`` over this process's own, ``exact`` takes it alone; without a mode, an
+    environment of 50 variables or more is taken to be exact.
+    """
+    if env is None:
+        env = {}
+    if not isinstance(env, Mapping):
+        raise ValueError(f"env must be a mapping of strings, got {type(env).__name__}")
+    for name, value in env.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            shown = name if isinstance(name, str) else type(name).__name__
+            raise ValueError(f"env[{shown!r}] must be a string, got {type(value).__name__}")
+    if mode not in (None, "merge", "exact"):
+        raise ValueError("env_mode must be 'merge' or 'exact'")
+    if mode == "exact" or (mode is None and len(env) >= COMPLETE_ENV_SIZE):
+        return dict(env)
+    return {**os.environ, **env}
+
+
+def _text(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value) if isinstance(value, str) else os.fsdecode(value)
+    if isinstance(value, bool | int | float | list | dict):
+        return param_text(key, value)
+    raise ValueError(f"{key} must be a string, got {type(value).__name__}")
+
+
+def _arguments(args: Any) -> list[str]:
+    if args is None:
+        return []
+    if not isinstance(args, list | tuple):
+        raise ValueError(f"args must be a list of strings, got {type(args).__name__}")
+    return [_text(f"args[{index}]", arg) for index, arg in enumerate(args)]
+
+
+def _input(data: Any) -> bytes:
+    if data is None:
+        return b""
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    return _text("input_data", data).encode("utf-8", "surrogateescape")
+
+
+def _check_seconds(key: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ValueError(f"{key} must be a number of seconds, got {type(value).__name__}")

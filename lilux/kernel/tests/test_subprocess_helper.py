@@ -1,0 +1,286 @@
+"""The life of the helper behind the primitive."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+from lilux.primitives.errors import ConfigurationError, HelperError
+from lilux.primitives.helper_process import find_helper
+from lilux.primitives.subprocess import SubprocessPrimitive
+from processes import Tree, assert_gone, is_alive, lineage, pid_in, wait_until
+
+
+def own_helpers() -> list[psutil.Process]:
+    return [p for p in psutil.Process().children() if p.name() == "lilux-proc" and is_alive(p)]
+
+
+def test_a_loop_has_one_helper_however_many_primitives_and_calls() -> None:
+    async def main() -> None:
+        await asyncio.gather(
+            *(SubprocessPrimitive().execute({"command": "true"}) for _ in range(20))
+        )
+        assert len(own_helpers()) == 1
+
+    asyncio.run(main())
+
+
+def test_the_helper_ends_with_its_loop() -> None:
+    asyncio.run(SubprocessPrimitive().execute({"command": "true"}))
+    assert own_helpers() == []
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2], ids=["keeper", "guardian", "worker"])
+def test_call_in_flight_when_the_helper_dies_gets_a_clear_error_and_the_next_works(
+    tmp_path: Path, victim: int
+) -> None:
+    tree = Tree(tmp_path / "tree")
+
+    async def main() -> None:
+        primitive = SubprocessPrimitive()
+        call = asyncio.create_task(
+            primitive.execute({"command": "sh", "args": ["-c", tree.script()]})
+        )
+        processes = await asyncio.to_thread(tree.processes)
+        lineage(own_helpers()[0].pid)[victim].kill()
+        with pytest.raises(HelperError) as raised:
+            await call
+        assert str(raised.value) == (
+            "lilux-proc ended unexpectedly while a request was in flight; whatever it had "
+            "started is being ended, and the next call starts a new helper: try again"
+        )
+        assert (await primitive.execute({"command": "echo", "args": ["again"]})).stdout == "again\n"
+        assert_gone(processes)
+
+    asyncio.run(main())
+
+
+def test_a_helper_that_dies_between_calls_is_not_noticed() -> None:
+    async def main() -> None:
+        primitive = SubprocessPrimitive()
+        assert (await primitive.execute({"command": "true"})).success
+        helper = own_helpers()[0]
+        helper.kill()
+        await asyncio.to_thread(wait_until, lambda: not is_alive(helper), "it is dead")
+        for attempt in range(2):
+            try:
+                assert (await primitive.execute({"command": "true"})).success
+                return
+            except HelperError:
+                # The end may be seen only by the call itself; then the next one works.
+                assert attempt == 0
+
+    asyncio.run(main())
+
+
+def test_several_loops_in_several_threads_work_at_once() -> None:
+    said: list[str] = []
+
+    async def work(number: int) -> None:
+        primitive = SubprocessPrimitive()
+        results = await asyncio.gather(
+            *(primitive.execute({"command": "echo", "args": [f"{number}.{n}"]}) for n in range(10))
+        )
+        said.extend(result.stdout.strip() for result in results)
+
+    threads = [threading.Thread(target=asyncio.run, args=(work(n),)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == sorted(f"{a}.{b}" for a in range(8) for b in range(10))
+    assert own_helpers() == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "asyncio.run(call())",
+        "loop = asyncio.new_event_loop(); loop.run_until_complete(call()); loop.close()",
+        "loop = asyncio.new_event_loop(); loop.run_until_complete(call())\nos._exit(0)",
+        "asyncio.run(call()); asyncio.run(call())",
+        "asyncio.run(abandon())",
+    ],
+)
+def test_nothing_is_left_behind_at_exit_and_no_warning_is_shown(
+    program: str, tmp_path: Path
+) -> None:
+    script = f"""
+import asyncio, os, sys
+from lilux.primitives.subprocess import SubprocessPrimitive
+async def call():
+    result = await SubprocessPrimitive().execute({{"command": "sh", "args": ["-c", "echo $PPID"]}})
+    with open({str(tmp_path / "pids")!r}, "a") as pids:
+        pids.write(result.stdout)
+async def abandon():
+    await call()
+    asyncio.create_task(SubprocessPrimitive().execute({{"command": "sleep", "args": ["600"]}}))
+    await asyncio.sleep(0.05)
+{program}
+"""
+    quiet = ["-X", "dev", "-W", "error", "-c", script]
+    if program.startswith("loop = ") and "_exit" not in program:
+        # A loop that is closed by hand shuts nothing down; asyncio itself warns of that for some
+        # of its own objects, so only what is ours counts.
+        quiet = ["-c", script]
+    done = subprocess.run([sys.executable, *quiet], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    for pid in (tmp_path / "pids").read_text().split():
+        wait_until(lambda pid=int(pid): not psutil.pid_exists(pid), "the worker is gone")  # type: ignore[misc] # bound now
+
+
+def test_death_of_the_caller_ends_its_jobs_and_spares_what_it_spawned(tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "tree")
+    script = """
+import asyncio, sys
+from lilux.primitives.subprocess import SubprocessPrimitive
+async def main():
+    primitive = SubprocessPrimitive()
+    await primitive.spawn("sh", ["-c", "echo $$ > " + sys.argv[2] + "; exec sleep 600"])
+    await primitive.execute({"command": "sh", "args": ["-c", sys.argv[1]], "render": False})
+asyncio.run(main())
+"""
+    spawned_pid = tmp_path / "spawned"
+    caller = subprocess.Popen([sys.executable, "-c", script, tree.script(), str(spawned_pid)])
+    processes = tree.processes()
+    caller.send_signal(signal.SIGKILL)
+    caller.wait()
+    assert_gone(processes)
+    spawned = pid_in(spawned_pid)
+    assert is_alive(spawned)
+    spawned.kill()
+
+
+def test_a_forked_child_does_not_keep_the_helper_alive(tmp_path: Path) -> None:
+    # If the child held the connection, the helper would not see the end of its caller.
+    script = """
+import asyncio, os, sys, time
+from lilux.primitives.subprocess import SubprocessPrimitive
+async def main():
+    primitive = SubprocessPrimitive()
+    await primitive.execute({"command": "true"})
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", "30"]) if sys.argv[1] == "exec" else time.sleep(30)
+    print("forked", flush=True)
+    await primitive.execute({"command": "sleep", "args": ["600"]})
+asyncio.run(main())
+"""
+    for way in ("exec", "stay"):
+        caller = subprocess.Popen(
+            [sys.executable, "-c", script, way], stdout=subprocess.PIPE, text=True
+        )
+        assert caller.stdout
+        assert caller.stdout.readline() == "forked\n"
+        family = psutil.Process(caller.pid).children(recursive=True)
+        helper = [process for process in family if process.name() == "lilux-proc"]
+        assert len(helper) == 3
+        caller.kill()
+        caller.wait()
+        caller.stdout.close()
+        assert_gone({str(process.pid): process for process in helper})
+        for process in family:
+            if is_alive(process):
+                process.kill()
+
+
+def test_a_forked_child_can_run_commands_of_its_own() -> None:
+    script = """
+import asyncio, os, sys
+from lilux.primitives.subprocess import SubprocessPrimitive
+async def call(word):
+    return (await SubprocessPrimitive().execute({"command": "echo", "args": [word]})).stdout
+loop = asyncio.new_event_loop()
+loop.run_until_complete(call("parent"))
+child = os.fork()
+if child == 0:
+    sys.stdout.write(asyncio.run(call("child")))
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+sys.stdout.write(loop.run_until_complete(call("parent again")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20
+    )
+    assert done.stdout == "child\nparent again\n"
+
+
+def test_secrets_stand_on_no_command_line_and_in_no_environment_of_the_helper(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LILUX_TEST_TOKEN", "S3CRET-inherited")
+
+    async def main() -> None:
+        job = asyncio.create_task(
+            SubprocessPrimitive().execute(
+                {
+                    "command": "sh",
+                    "args": ["-c", f"echo $$ > {tmp_path}/pid; exec sleep 600", "S3CRET-argument"],
+                    "env": {"TOKEN": "S3CRET-variable"},
+                    "input_data": "S3CRET-input",
+                }
+            )
+        )
+        await asyncio.to_thread(pid_in, tmp_path / "pid")
+        for process in lineage(own_helpers()[0].pid):
+            shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            shown += Path(f"/proc/{process.pid}/environ").read_bytes()
+            assert b"S3CRET" not in shown
+        job.cancel()
+        await asyncio.gather(job, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_without_lilux_proc_the_primitive_cannot_be_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "program")])
+    with pytest.raises(ConfigurationError) as raised:
+        SubprocessPrimitive()
+    assert str(raised.value) == (
+        "lilux-proc binary not found on PATH. Install it with: pip install lilux-proc"
+    )
+
+
+def test_lilux_proc_is_looked_for_on_path_first_then_beside_the_interpreter_and_the_program(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    places = [tmp_path / name for name in ("path", "interpreter", "program")]
+    for place in places:
+        place.mkdir()
+        (place / "lilux-proc").write_text("#!/bin/sh\n")
+        (place / "lilux-proc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(places[0]))
+    monkeypatch.setattr(sys, "executable", str(places[1] / "python"))
+    monkeypatch.setattr(sys, "argv", [str(places[2] / "rye")])
+    for place in places:
+        assert find_helper() == str(place / "lilux-proc")
+        (place / "lilux-proc").rename(place / "gone")
+        monkeypatch.setenv("PATH", f"{tmp_path}/nowhere{os.pathsep}{place}")  # not the same search
+
+
+def test_a_binary_that_is_not_lilux_proc_gives_a_clear_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "lilux-proc"
+    fake.write_text("#!/bin/sh\necho this is not a frame, is it\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(HelperError, match=r"^lilux-proc (sent something|ended unexpectedly)"):
+        asyncio.run(SubprocessPrimitive().execute({"command": "true"}))
+    fake.write_text("not executable code")
+    with pytest.raises(ConfigurationError) as raised:
+        asyncio.run(SubprocessPrimitive().execute({"command": "true"}))
+    assert str(raised.value) == (
+        f"{fake} cannot be started: Exec format error; reinstall lilux-proc"
+    )

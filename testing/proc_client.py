@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 _PREFIX = struct.Struct("<II")
+_READ_AHEAD = 4096
 
 
 def find_binary() -> str:
@@ -37,7 +38,7 @@ class Answer:
     """One frame from the helper."""
 
     header: dict[str, Any]
-    payload: bytes = field(repr=False)
+    payload: bytes | bytearray = field(repr=False)
 
     @property
     def id(self) -> int:
@@ -48,18 +49,20 @@ class Answer:
         return str(self.header["kind"])
 
     @property
-    def stdout(self) -> bytes:
+    def stdout(self) -> bytes | bytearray:
         return self.payload[: self.header["stdout_bytes"]]
 
     @property
-    def stderr(self) -> bytes:
+    def stderr(self) -> bytes | bytearray:
         return self.payload[self.header["stdout_bytes"] :]
 
 
 class ProcClient:
     """Owns one helper and its connection; leaving the ``with`` block closes both."""
 
-    def __init__(self, *options: str, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *options: str, env: dict[str, str] | None = None, timeout: float | None = 30
+    ) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -69,6 +72,7 @@ class ProcClient:
                 env=env,
             )
         self.socket = ours
+        self.socket.settimeout(timeout)
         self._buffer = bytearray()
         self._next_id = 0
 
@@ -105,12 +109,11 @@ class ProcClient:
             self.socket.sendall(message)
             self.socket.sendall(payload)
 
-    def receive(self, timeout: float | None = 30) -> Answer:
-        """The next frame; ``EOFError`` if the helper is gone."""
-        self.socket.settimeout(timeout)
+    def receive(self) -> Answer:
+        """The next frame; ``EOFError`` if the helper is gone, ``TimeoutError`` if it is silent."""
         total, header = _PREFIX.unpack(self._exactly(8))
-        body = self._exactly(total - 4)
-        return Answer(json.loads(bytes(body[:header])), bytes(body[header:]))
+        head = json.loads(self._exactly(header))
+        return Answer(head, self._exactly(total - 4 - header))
 
     def call(self, op: str, payload: bytes = b"", **fields: Any) -> Answer:
         """Sends a request and waits for its answer; nothing else may be in flight."""
@@ -123,30 +126,31 @@ class ProcClient:
         """Runs a command to its end."""
         return self.call("exec", payload, command=command[0], args=list(command[1:]), **fields)
 
-    def _exactly(self, count: int) -> memoryview:
-        if count > 65536 and len(self._buffer) < count:
+    def _exactly(self, count: int) -> bytes | bytearray:
+        buffer = self._buffer
+        if count > _READ_AHEAD:
             return self._large(count)
-        while len(self._buffer) < count:
-            received = self.socket.recv(262144)
+        while len(buffer) < count:
+            received = self.socket.recv(_READ_AHEAD)
             if not received:
                 raise EOFError("lilux-proc closed the connection")
-            self._buffer += received
-        taken = bytes(self._buffer[:count])
-        del self._buffer[:count]
-        return memoryview(taken)
+            buffer += received
+        taken = bytes(buffer[:count])
+        del buffer[:count]
+        return taken
 
-    def _large(self, count: int) -> memoryview:
-        whole = bytearray(count)
-        view = memoryview(whole)
-        filled = len(self._buffer)
-        view[:filled] = self._buffer
-        self._buffer.clear()
-        while filled < count:
-            received = self.socket.recv_into(view[filled:])
-            if not received:
-                raise EOFError("lilux-proc closed the connection")
-            filled += received
-        return view
+    def _large(self, count: int) -> bytearray:
+        whole = self._buffer[:count]
+        del self._buffer[:count]
+        filled = len(whole)
+        whole.extend(bytes(count - filled))
+        with memoryview(whole) as view:
+            while filled < count:
+                received = self.socket.recv_into(view[filled:])
+                if not received:
+                    raise EOFError("lilux-proc closed the connection")
+                filled += received
+        return whole
 
 
 def run_command(*args: str, stdin: str = "", timeout: float = 30) -> tuple[int, dict[str, Any]]:

@@ -7,7 +7,11 @@ package costs next to nothing.
 # ruff: noqa: F401 - the imports at the end tell type checkers what __getattr__ gives
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+# Type checkers take this for typing's own, whose import would cost more than all the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _HOME = {
     "AuthError": "lilux.primitives.errors",
@@ -50,7 +54,7 @@ _HOME = {
 __all__ = sorted(_HOME)  # noqa: PLE0605 - one list of names, kept beside their modules
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'lilux' has no attribute {name!r}")

@@ -10,7 +10,7 @@
 //! A frame that makes no sense is told and skipped by its length, so the connection goes on.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::buffer::spare_capacity;
 
@@ -53,6 +53,16 @@ impl<F: AsFd> FrameReader<F> {
     /// Nothing is read yet.
     pub fn new(fd: F) -> Self {
         Self { fd, buffer: Vec::with_capacity(READ_AHEAD), start: 0 }
+    }
+
+    /// Readable when there is more to read than was read ahead.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Whether a frame, or a part of one, was read ahead.
+    pub fn has_more(&self) -> bool {
+        self.buffered() > 0
     }
 
     /// The next frame, `None` at the end of the stream. A frame cut short by the end is no frame.

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::wake::Waker;
 /// What is read at once, and what a pipe holds before it is made larger.
 const READ_SIZE: usize = 64 * 1024;
 /// What a pipe is made to hold, and what is read at once, for a job that fills the former.
-const LARGE_READ_SIZE: usize = 512 * 1024;
+const LARGE_READ_SIZE: usize = 256 * 1024;
 
 /// The two output streams of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,25 @@ pub trait Chunks {
     fn ready(&self, waker: &Waker) -> bool;
     /// Sends one.
     fn send(&self, stream: Stream, bytes: &[u8]);
+}
+
+/// Something else that the thread of a job looks after while the job runs.
+pub trait Lookout {
+    /// Readable when there is something to do; `None` if there is nothing to look after.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+    /// Leaves it to another thread.
+    fn hand_over(&mut self);
+}
+
+/// For a thread that has nothing but its job.
+pub struct NoLookout;
+
+impl Lookout for NoLookout {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn hand_over(&mut self) {}
 }
 
 /// How others end a running job.
@@ -98,7 +117,12 @@ pub struct Surroundings<'a> {
 }
 
 /// Runs a job to its end and to the end of all that it started.
-pub fn run(exec: Exec, input: Vec<u8>, around: &Surroundings<'_>) -> Finished {
+pub fn run(
+    exec: Exec,
+    input: Vec<u8>,
+    around: &Surroundings<'_>,
+    lookout: &mut dyn Lookout,
+) -> Finished {
     let began = Instant::now();
     if exec.command.as_bytes().is_empty() {
         return not_started("No command specified".into(), began);
@@ -107,7 +131,7 @@ pub fn run(exec: Exec, input: Vec<u8>, around: &Surroundings<'_>) -> Finished {
         Ok(job) => job,
         Err(error) => return not_started(format!("Failed to spawn: {error}"), began),
     };
-    job.run_to_end(began)
+    job.run_to_end(began, lookout)
 }
 
 fn not_started(stderr: String, began: Instant) -> Finished {
@@ -213,8 +237,8 @@ impl<'a> Job<'a> {
         })
     }
 
-    fn run_to_end(mut self, began: Instant) -> Finished {
-        while !self.wait_and_move() {
+    fn run_to_end(mut self, began: Instant, lookout: &mut dyn Lookout) -> Finished {
+        while !self.wait_and_move(lookout) {
             self.advance();
         }
         let duration_ms = milliseconds(began.elapsed());
@@ -267,11 +291,11 @@ impl<'a> Job<'a> {
     }
 
     /// Sleeps until something happens, moves data, and says whether the process has ended.
-    fn wait_and_move(&mut self) -> bool {
+    fn wait_and_move(&mut self, lookout: &mut dyn Lookout) -> bool {
         let waker = &self.around.control.waker;
         let held = || self.around.control.held.load(Ordering::SeqCst);
         let may_read = self.around.chunks.is_none_or(|chunks| !held() && chunks.ready(waker));
-        let mut fds = Vec::with_capacity(5);
+        let mut fds = Vec::with_capacity(6);
         fds.push(PollFd::from_borrowed_fd(self.child.exit_fd(), PollFlags::IN));
         fds.push(PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN));
         let outputs = [&self.stdout, &self.stderr].map(|output| {
@@ -283,12 +307,19 @@ impl<'a> Job<'a> {
             fds.push(PollFd::new(&feed.fd, PollFlags::OUT));
             fds.len() - 1
         });
+        let other = lookout.fd().map(|fd| {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            fds.len() - 1
+        });
         wait_for(&mut fds, self.next_moment());
         let happened = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
         let exited = !fds[0].revents().is_empty();
         let woken = !fds[1].revents().is_empty();
         let [stdout, stderr] = outputs.map(happened);
         let stdin = happened(stdin);
+        if !happened(other).is_empty() {
+            lookout.hand_over();
+        }
         if woken {
             waker.clear();
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::{ExecArgs, KillArgs, SpawnArgs, StatusArgs, What};
 use crate::detach::spawn_detached;
-use crate::job::{self, Control, Surroundings};
+use crate::job::{self, Control, NoLookout, Surroundings};
 use crate::launch::Launcher;
 use crate::lineage::{self, WorkerParts};
 use crate::platform::Platform;
@@ -49,6 +49,7 @@ pub fn exec(args: ExecArgs, platform: Platform) -> io::Result<u8> {
                 control: &control,
                 chunks: None,
             },
+            &mut NoLookout,
         ));
     }
     let lineage = lineage::start(platform, move |line| run_one(exec, input, line, platform))?;
@@ -75,7 +76,7 @@ fn run_one(exec: Exec, input: Vec<u8>, line: UnixStream, platform: Platform) -> 
             control: &job_control,
             chunks: None,
         };
-        job::run(exec, input, &around)
+        job::run(exec, input, &around, &mut NoLookout)
     });
     for event in events {
         match event {

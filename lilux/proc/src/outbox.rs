@@ -31,6 +31,8 @@ pub struct Outbox {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Vec<u8>>,
+    /// Bytes of the first entry that have been sent.
+    sent: usize,
     bytes: usize,
     broken: bool,
     waiting: Vec<Waker>,
@@ -42,7 +44,10 @@ impl Outbox {
     pub fn new(fd: OwnedFd) -> std::io::Result<Arc<Self>> {
         let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         let is_socket = kind == rustix::fs::FileType::Socket;
-        if !is_socket {
+        if is_socket {
+            // Room for a chunk of output or two; it is no loss if less is granted.
+            let _ = rustix::net::sockopt::set_socket_send_buffer_size(&fd, FULL);
+        } else {
             let flags = rustix::fs::fcntl_getfl(&fd)?;
             rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
         }
@@ -83,7 +88,7 @@ impl Outbox {
             }
         }
         if !parts.is_empty() && !state.broken {
-            let rest: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+            let rest = parts.iter().map(|part| &**part).collect::<Vec<_>>().concat();
             state.bytes += rest.len();
             state.queue.push_back(rest);
             self.queued.notify_one();
@@ -118,13 +123,14 @@ impl Outbox {
                 state = self.queued.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            match self.write(&[IoSlice::new(front)]) {
+            let length = front.len();
+            match self.write(&[IoSlice::new(&front[state.sent..])]) {
                 Ok(n) => {
-                    state.bytes -= n;
-                    let front = state.queue.front_mut().map(|front| (front.len(), front));
-                    match front {
-                        Some((length, front)) if n < length => drop(front.drain(..n)),
-                        _ => drop(state.queue.pop_front()),
+                    state.sent += n;
+                    if state.sent == length {
+                        state.bytes -= length;
+                        state.sent = 0;
+                        state.queue.pop_front();
                     }
                 }
                 Err(Errno::INTR) => {}

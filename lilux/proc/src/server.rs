@@ -2,13 +2,14 @@
 //!
 //! Every thread does the same: it takes its turn to read a frame, lets the next thread read, and
 //! does what the frame asks for. A job is therefore plain code that runs from top to bottom, and a
-//! request goes from the wire to the new process without changing threads. The main thread only
-//! waits for [`Event`]s.
+//! request goes from the wire to the new process without changing threads. A thread with the only
+//! job even keeps its turn to read until there is something, so that one call after the other
+//! wakes no second thread. The main thread only waits for [`Event`]s.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -19,7 +20,7 @@ use serde::Serialize;
 
 use crate::detach::spawn_detached;
 use crate::frame::{Frame, FrameReader};
-use crate::job::{self, Chunks, Control, Stream, Surroundings};
+use crate::job::{self, Chunks, Control, Lookout, Stream, Surroundings};
 use crate::launch::Launcher;
 use crate::outbox::Outbox;
 use crate::platform::Platform;
@@ -165,10 +166,12 @@ impl Server {
     fn serve_frames(self: &Arc<Self>, waker: &Waker) {
         loop {
             self.waiting.fetch_add(1, Ordering::SeqCst);
-            let frame = lock(&self.reader).next_frame();
+            let mut reader = lock(&self.reader);
+            let frame = reader.next_frame();
+            let turn = Turn { server: self, reader: Some(reader) };
             let others = self.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
             match frame {
-                Ok(Some(Ok(frame))) => self.handle(frame, waker),
+                Ok(Some(Ok(frame))) => self.handle(frame, turn, waker),
                 Ok(Some(Err(invalid))) => self.refuse(0, &invalid),
                 Ok(None) | Err(_) => {
                     let _ = self.events.send(Event::Closed);
@@ -189,7 +192,7 @@ impl Server {
         }
     }
 
-    fn handle(self: &Arc<Self>, frame: Frame, waker: &Waker) {
+    fn handle(self: &Arc<Self>, frame: Frame, mut turn: Turn<'_>, waker: &Waker) {
         let (id, operation) = request::parse(&frame.header);
         let operation = match operation {
             Ok(operation) => operation,
@@ -199,13 +202,10 @@ impl Server {
             return keeper.send_raw(&frame.header, &[&frame.payload]);
         }
         match operation {
-            Operation::Exec(exec) => {
-                self.let_others_read();
-                self.exec(id, *exec, frame.payload, waker);
-            }
+            Operation::Exec(exec) => self.exec(id, *exec, frame.payload, turn, waker),
             Operation::Spawn(spawn) => self.answer(id, &spawn_detached(&self.launcher, &spawn)),
             Operation::Kill(kill) => {
-                self.let_others_read();
+                turn.hand_over();
                 self.answer(id, &process::kill(self.launcher.platform, &kill));
             }
             Operation::Status(status) => {
@@ -234,7 +234,14 @@ impl Server {
         }
     }
 
-    fn exec(&self, id: u64, mut exec: Exec, payload: Vec<u8>, waker: &Waker) {
+    fn exec(
+        self: &Arc<Self>,
+        id: u64,
+        mut exec: Exec,
+        payload: Vec<u8>,
+        mut turn: Turn<'_>,
+        waker: &Waker,
+    ) {
         let input = match exec.stdin.take() {
             None => payload,
             Some(text) if payload.is_empty() => text.into_bytes(),
@@ -244,8 +251,10 @@ impl Server {
             }
         };
         let control = Arc::new(Control::new(waker.clone()));
-        if let Err(invalid) = self.admit(id, &control) {
-            return self.refuse(id, &invalid);
+        match self.admit(id, &control) {
+            Ok(1) if !turn.has_more() => {}
+            Ok(_) => turn.hand_over(),
+            Err(invalid) => return self.refuse(id, &invalid),
         }
         let stream = exec.stream.then_some(OutboxStream { id, outbox: &self.outbox });
         let around = Surroundings {
@@ -254,7 +263,7 @@ impl Server {
             control: &control,
             chunks: stream.as_ref().map(|stream| stream as &dyn Chunks),
         };
-        let finished = catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &around)));
+        let finished = catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &around, &mut turn)));
         if self.dismiss(id) {
             // Ended because we end. The caller, if there is one, learns that from the connection.
             return;
@@ -286,7 +295,8 @@ impl Server {
         self.answer(id, &Found { found: control.is_some() });
     }
 
-    fn admit(&self, id: u64, control: &Arc<Control>) -> Result<(), Invalid> {
+    /// Gives the number of jobs that now run.
+    fn admit(&self, id: u64, control: &Arc<Control>) -> Result<usize, Invalid> {
         let mut jobs = lock(&self.jobs);
         let refuse = |message| Err(Invalid { kind: "invalid_request", message });
         if jobs.closing {
@@ -295,7 +305,7 @@ impl Server {
         match jobs.running.entry(id) {
             Entry::Vacant(free) => {
                 free.insert(Arc::clone(control));
-                Ok(())
+                Ok(jobs.running.len())
             }
             Entry::Occupied(_) => refuse(format!(
                 "id {id} is in use by a job that still runs; give each request its own"
@@ -320,6 +330,30 @@ impl Server {
     fn refuse(&self, id: u64, invalid: &Invalid) {
         let body = Refusal { error: invalid.kind, message: &invalid.message };
         self.outbox.send(&Answer { id, kind: "error", body: &body }, &[]);
+    }
+}
+
+/// The turn to read, held by one thread at a time.
+struct Turn<'a> {
+    server: &'a Arc<Server>,
+    reader: Option<MutexGuard<'a, FrameReader<OwnedFd>>>,
+}
+
+impl Turn<'_> {
+    fn has_more(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.has_more())
+    }
+}
+
+impl Lookout for Turn<'_> {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.reader.as_ref().map(|reader| reader.fd())
+    }
+
+    fn hand_over(&mut self) {
+        if self.reader.take().is_some() {
+            self.server.let_others_read();
+        }
     }
 }
 

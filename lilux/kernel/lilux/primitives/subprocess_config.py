@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lilux.primitives.current_environ import current_environ
 from lilux.primitives.templating import param_text, render
 
 DEFAULT_TIMEOUT = 300
@@ -71,7 +72,7 @@ def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
         raise ValueError("env_mode must be 'merge' or 'exact'")
     if mode == "exact" or (mode is None and len(env) >= COMPLETE_ENV_SIZE):
         return dict(env)
-    return {**os.environ, **env}
+    return {**current_environ(), **env}
 
 
 def _text(key: str, value: Any) -> str:

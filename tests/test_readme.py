@@ -1,0 +1,88 @@
+"""The README is true: every command and every program in it is run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+SCRIPTS = Path(sys.executable).parent
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def in_this_environment(command: str) -> str:
+    """The same without building the environment that this test already runs in."""
+    return command.replace("pip install uv && ", "").replace("uv run ", f"{SCRIPTS}/")
+
+
+def test_first_command_does_what_the_readme_says() -> None:
+    command = in_this_environment(blocks("sh")[0])
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    printed = json.loads(done.stdout)
+    shown = json.loads(blocks("json")[0].replace(", …}", "}"))
+    assert {key: printed[key] for key in shown} == shown
+
+
+def test_second_command_is_the_one_that_the_gate_runs() -> None:
+    assert blocks("sh")[1] == "uv run pytest\n"
+    assert (ROOT / ".ci" / "run").read_text().endswith("\nuv run pytest\n")
+
+
+@pytest.mark.parametrize("page", ["README.md", "lilux/kernel/README.md"])
+def test_programs_of_the_readmes_run(page: str) -> None:
+    programs = blocks("python", (ROOT / page).read_text())
+    assert programs
+    for program in programs:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout in ("hello\n", "$(whoami) is only text\n")
+        assert done.stderr == ""
+
+
+def test_commands_of_the_helpers_readme_run() -> None:
+    (command,) = blocks("sh", (ROOT / "lilux/proc/README.md").read_text())
+    script = f"PATH={SCRIPTS}:$PATH; {command}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["stdout"] == "hello\n"
+
+
+def test_links_and_files_that_the_pages_name_exist() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("lilux/*/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for script in re.findall(r"uv run python (\S+\.py)", page.read_text()):
+            assert (ROOT / script).exists()
+
+
+def test_three_packages_form_the_workspace_and_share_their_versions_bounds() -> None:
+    workspace = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["workspace"]
+    assert workspace["members"] == ["lilux/proc", "lilux/kernel", "rye"]
+    for member in workspace["members"]:
+        project = tomllib.loads((ROOT / member / "pyproject.toml").read_text())["project"]
+        assert project["requires-python"] == ">=3.11"
+        for dependency in project.get("dependencies", []):
+            assert "<" in dependency, f"{dependency} has no upper bound"
+
+
+def test_no_file_records_where_packages_come_from() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    files = [name for name in listed.stdout.split("\0") if name]
+    assert "uv.lock" not in files
+    if files:
+        assert "lilux/proc/Cargo.lock" in files

@@ -239,6 +239,39 @@ def test_a_supervisor_that_restarts_its_children_is_ended(
         wait_until(lambda: not is_alive_now(tmp_path / "pid"), "the last child is gone")
 
 
+def test_a_daemon_whose_first_thread_has_ended_is_not_taken_for_a_zombie(
+    linux: ProcClient, tmp_path: Path
+) -> None:
+    daemon = f"""
+import ctypes, os, sys, threading, time
+if os.fork(): sys.exit()
+os.setsid()
+if os.fork(): os._exit(0)
+threading.Thread(target=time.sleep, args=(600,)).start()
+with open("{tmp_path}/pid.new", "w") as file: file.write(f"{{os.getpid()}}\\n")
+os.rename("{tmp_path}/pid.new", "{tmp_path}/pid")
+ctypes.CDLL(None).pthread_exit(None)
+"""
+    wait = f"while [ ! -e {tmp_path}/pid ]; do sleep 0.01; done; sleep 0.1"
+    answer = linux.exec("sh", "-c", f"{sys.executable} -c '{daemon}'; {wait}")
+    assert answer.header["tree"]["ended"] == 1
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_orphans_are_found_whatever_moment_their_keepers_die(tree: Tree) -> None:
+    # The job dies with the worker, on its own, while the guardian makes its list.
+    for _ in range(30):
+        with ProcClient() as client:
+            script = "(setsid sleep 600 &); (setsid sleep 600 &); echo up; exec sleep 600"
+            client.send("exec", command="sh", args=["-c", script], stream=True)
+            assert client.receive().payload == b"up\n"
+            own = lineage(client.process.pid)
+            below = own[-1].children(recursive=True)
+            assert len(below) == 3
+            own[-1].kill()
+            assert_gone({str(process.pid): process for process in [*own, *below]})
+
+
 def test_many_jobs_that_leave_daemons_end_at_once_without_mixing_them_up(
     linux: ProcClient,
 ) -> None:

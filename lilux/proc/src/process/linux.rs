@@ -19,20 +19,12 @@ const STUCK_AFTER: Duration = Duration::from_secs(5);
 /// The fields of `/proc/PID/stat` that matter here.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcStat {
-    state: u8,
     parent: i32,
     group: i32,
     /// The session that it belongs to.
     pub session: i32,
     /// Clock ticks since boot.
     pub start_time: u64,
-}
-
-impl ProcStat {
-    /// Not a zombie, and not on its way from there.
-    pub fn is_alive(&self) -> bool {
-        !matches!(self.state, b'Z' | b'X' | b'x')
-    }
 }
 
 /// None if there is no such process.
@@ -47,7 +39,6 @@ fn parse_stat(text: &[u8]) -> Option<ProcStat> {
     let rest = std::str::from_utf8(&text[after_name..]).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     Some(ProcStat {
-        state: *fields.first()?.as_bytes().first()?,
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
@@ -73,15 +64,22 @@ pub fn descends_from_us(pid: Pid) -> bool {
     false
 }
 
-/// The pidfd is opened before the start time is compared, so both speak of the same process.
+/// A process that has not ended, and what /proc says of it.
+///
+/// A pidfd is readable once every thread has ended. The state in /proc is of no use for this: it
+/// says zombie as soon as the first thread has. The pidfd is opened before /proc is read and asked
+/// afterwards, so all three speak of the same process.
+pub fn open_running(pid: Pid) -> Option<(OwnedFd, ProcStat)> {
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let stat = proc_stat(pid)?;
+    (!is_readable(&pidfd)).then_some((pidfd, stat))
+}
+
+/// The same, if it is the one that started then.
 fn open_alive(pid: i32, start_time: Option<u64>) -> Option<(Pid, OwnedFd)> {
     let pid = Pid::from_raw(pid)?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let same = match start_time {
-        Some(expected) => proc_stat(pid)?.start_time == expected,
-        None => true,
-    };
-    (same && !is_readable(&pidfd)).then_some((pid, pidfd))
+    let (pidfd, stat) = open_running(pid)?;
+    start_time.is_none_or(|expected| stat.start_time == expected).then_some((pid, pidfd))
 }
 
 /// See [`super::status`].
@@ -148,9 +146,8 @@ fn group_members(group: Pid) -> Vec<OwnedFd> {
         .flatten()
         .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
         .filter_map(|pid| {
-            let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-            let stat = proc_stat(pid)?;
-            (stat.group == group && stat.is_alive()).then_some(pidfd)
+            let (pidfd, stat) = open_running(pid)?;
+            (stat.group == group).then_some(pidfd)
         })
         .collect()
 }
@@ -164,7 +161,6 @@ mod tests {
         let line = b"42 (a) Z (b c) S 1 7 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
         let stat = parse_stat(line).unwrap();
         assert_eq!((stat.group, stat.session, stat.start_time), (7, 9, 12345));
-        assert!(stat.is_alive());
     }
 
     #[test]

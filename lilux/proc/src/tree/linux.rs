@@ -11,6 +11,7 @@
 //! - Orphans have arrived before the end of their job can be seen, since the kernel hands them
 //!   over first.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,11 +21,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::clock::wait_for;
 use crate::launch::Child;
-use crate::process::linux::{ProcStat, descends_from_us, is_our_child, proc_stat};
+use crate::process::linux::{ProcStat, descends_from_us, is_our_child, open_running};
 use crate::report::{KnownBy, TreeReport};
 
 /// How long a process that was sent SIGKILL may take; only one stuck in the kernel takes longer.
@@ -148,10 +149,15 @@ fn reap_own_children() {
 }
 
 /// Kills what `list` shows, with all descendants, until it shows nothing that can be killed.
+///
+/// A process that ends by itself between the list and the kill may have handed over children that
+/// the list did not have yet, so only a list with nothing new in it is the end.
 fn end_until_none(list: impl Fn() -> Vec<Pid>) -> Sweep {
     let mut sweep = Sweep::default();
+    let mut known = HashSet::new();
     loop {
         let mut dying = Vec::new();
+        let mut news = false;
         for root in list() {
             let mut family = vec![root];
             while let Some(pid) = family.pop() {
@@ -163,11 +169,11 @@ fn end_until_none(list: impl Fn() -> Vec<Pid>) -> Sweep {
                 match kill_one(pid) {
                     Kill::Sent(pidfd, stat) => dying.push((raw, pidfd, stat)),
                     Kill::Refused => sweep.survivors.push(raw),
-                    Kill::Gone => {}
+                    Kill::Gone => news |= known.insert(raw),
                 }
             }
         }
-        if dying.is_empty() {
+        if dying.is_empty() && !news {
             return sweep;
         }
         let stuck = wait_until_dead(&dying);
@@ -188,18 +194,16 @@ enum Kill {
 }
 
 /// The pidfd is opened first and its process looked at afterwards, so that the one that is killed
-/// is one of ours, and not a stranger that was given the pid since. A zombie needs no killing.
+/// is one of ours, and not a stranger that was given the pid since.
 fn kill_one(pid: Pid) -> Kill {
-    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Kill::Gone };
-    match proc_stat(pid) {
-        Some(stat) if stat.is_alive() && descends_from_us(pid) => {
-            match pidfd_send_signal(&pidfd, Signal::KILL) {
-                Ok(()) => Kill::Sent(pidfd, stat),
-                Err(rustix::io::Errno::SRCH) => Kill::Gone,
-                Err(_) => Kill::Refused,
-            }
-        }
-        _ => Kill::Gone,
+    let Some((pidfd, stat)) = open_running(pid) else { return Kill::Gone };
+    if !descends_from_us(pid) {
+        return Kill::Gone;
+    }
+    match pidfd_send_signal(&pidfd, Signal::KILL) {
+        Ok(()) => Kill::Sent(pidfd, stat),
+        Err(rustix::io::Errno::SRCH) => Kill::Gone,
+        Err(_) => Kill::Refused,
     }
 }
 
@@ -226,7 +230,7 @@ fn children_of(pid: Pid) -> Vec<Pid> {
     tasks
         .flatten()
         .flat_map(|task| children_in(task.path().join("children")))
-        .filter(|&child| proc_stat(child).is_some_and(|stat| stat.is_alive()))
+        .filter(|&child| open_running(child).is_some())
         .collect()
 }
 

@@ -5,7 +5,7 @@
 //!   keeper      started by the caller; starts what may outlive the helper, and adopts nothing
 //!     guardian  adopts; if the worker dies, ends whatever the worker's jobs left, and exits
 //!       worker  adopts; reads the connection, runs the jobs
-//!         job   leads its own session, adopts its own orphans
+//!         job   leads its own process group, adopts its own orphans
 //! ```
 //!
 //! Whichever of the three is killed, another one notices and ends the jobs: the guardian is the

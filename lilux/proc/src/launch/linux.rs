@@ -106,7 +106,13 @@ extern "C" fn child_main(argument: *mut c_void) -> c_int {
     let plan = unsafe { &*argument.cast::<Plan>() };
     // SAFETY: each call below is a plain system call on arguments that the parent made ready.
     unsafe {
-        libc::setsid();
+        if plan.bond == Bond::Job {
+            // The worker's session has no terminal, so the job needs none of its own; and Linux
+            // shares processors between sessions, where many small ones would crowd out the caller.
+            libc::setpgid(0, 0);
+        } else {
+            libc::setsid();
+        }
         if plan.bond != Bond::Detached {
             // Kept across exec: what this job orphans becomes its own child, never a stranger's.
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);

@@ -39,7 +39,7 @@ pub struct Stdio<'a> {
     pub stderr: BorrowedFd<'a>,
 }
 
-/// How a process is tied to the helper. Either way it leads a session of its own.
+/// How a process is tied to the helper. Either way it leads a process group of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bond {
     /// A job: it adopts its own orphans, and dies with the thread that started it.
@@ -61,7 +61,7 @@ pub enum Ended {
 
 /// A started process that nobody else will reap, so its pid stays its own until [`Child::reap`].
 pub struct Child {
-    /// Its process id, and the id of its session and process group.
+    /// Its process id, and the id of its process group.
     pub pid: Pid,
     exit: OwnedFd,
     exit_is_pidfd: bool,

@@ -20,9 +20,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy)]
 pub struct ProcStat {
     parent: i32,
-    group: i32,
-    /// The session that it belongs to.
-    pub session: i32,
+    /// The process group that it belongs to.
+    pub group: i32,
     /// Clock ticks since boot.
     pub start_time: u64,
 }
@@ -41,7 +40,6 @@ fn parse_stat(text: &[u8]) -> Option<ProcStat> {
     Some(ProcStat {
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
-        session: fields.get(3)?.parse().ok()?,
         start_time: fields.get(19)?.parse().ok()?,
     })
 }
@@ -160,15 +158,13 @@ mod tests {
     fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
         let line = b"42 (a) Z (b c) S 1 7 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
         let stat = parse_stat(line).unwrap();
-        assert_eq!((stat.group, stat.session, stat.start_time), (7, 9, 12345));
+        assert_eq!((stat.parent, stat.group, stat.start_time), (1, 7, 12345));
     }
 
     #[test]
     fn our_own_process_is_found() {
         let stat = proc_stat(rustix::process::getpid()).unwrap();
-        assert_eq!(
-            Ok(stat.session),
-            rustix::process::getsid(None).map(|s| s.as_raw_nonzero().get())
-        );
+        let group = rustix::process::getpgrp().as_raw_nonzero().get();
+        assert_eq!(stat.group, group);
     }
 }

@@ -31,7 +31,7 @@ use crate::report::{KnownBy, TreeReport};
 /// How long a process that was sent SIGKILL may take; only one stuck in the kernel takes longer.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
-/// What one sweep did: the sessions of the processes it ended, and the pids that it could not end.
+/// What one sweep did: the groups of the processes it ended, and the pids that it could not end.
 #[derive(Debug, Default)]
 pub struct Sweep {
     ended: Vec<i32>,
@@ -46,7 +46,7 @@ pub struct Adopter {
     orphans: File,
     requests: Mutex<Box<dyn Fn(SweepRequest) + Send>>,
     /// Several jobs may end at once, and one sweep ends the orphans of all of them: here stand the
-    /// sessions of those that belong to a job that has not asked yet. It is locked during a sweep,
+    /// groups of those that belong to a job that has not asked yet. It is locked during a sweep,
     /// so that a job whose orphans have just vanished finds them noted.
     ended: Mutex<Vec<i32>>,
 }
@@ -79,7 +79,7 @@ impl Adopter {
             ended = self.ended();
         }
         let noted = ended.len();
-        ended.retain(|&session| session != job.as_raw_nonzero().get());
+        ended.retain(|&group| group != job.as_raw_nonzero().get());
         TreeReport {
             known_by: KnownBy::Subreaper,
             ended: strays.ended.len() + noted - ended.len(),
@@ -88,12 +88,12 @@ impl Adopter {
     }
 
     /// The main thread's part. Blocks until every orphan that can be ended has been. A process
-    /// that left the session of its job counts for the job that asked.
+    /// that left the group of its job counts for the job that asked.
     pub fn sweep_for(&self, request: &SweepRequest) {
         let mut ended = self.ended();
         let mut swept = sweep();
         let (of_jobs, strays): (Vec<i32>, Vec<i32>) =
-            swept.ended.into_iter().partition(|&session| leads_a_job(session));
+            swept.ended.into_iter().partition(|&group| leads_a_job(group));
         ended.extend(of_jobs);
         swept.ended = strays;
         let _ = request.send(swept);
@@ -105,8 +105,8 @@ impl Adopter {
 }
 
 /// A job stays our child, if only as a zombie, until it has settled.
-fn leads_a_job(session: i32) -> bool {
-    Pid::from_raw(session).is_some_and(is_our_child)
+fn leads_a_job(group: i32) -> bool {
+    Pid::from_raw(group).is_some_and(is_our_child)
 }
 
 /// From now on, orphans below this process become its children.
@@ -181,7 +181,7 @@ fn end_until_none(list: impl Fn() -> Vec<Pid>) -> Sweep {
             if stuck.contains(raw) {
                 sweep.survivors.push(*raw);
             } else {
-                sweep.ended.push(stat.session);
+                sweep.ended.push(stat.group);
             }
         }
     }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
+from lilux.primitives.subprocess_config import exec_request
 from processes import Tree, is_alive
 
 
@@ -78,7 +82,16 @@ def test_death_by_signal_is_told() -> None:
             {"timeout": -1},
             "timeout must be a number of seconds above 0 and at most 31622400, got -1",
         ),
+        ({"timeout": float("nan")}, "timeout must be a finite number of seconds"),
+        ({"timeout": float("inf")}, "timeout must be a finite number of seconds"),
+        ({"timeout": 10**400}, "timeout must be a finite number of seconds"),
+        ({"grace": {1}}, "grace must be a number of seconds, got set"),
+        ({"output_limit": "x"}, "output_limit must be a number of bytes, got str"),
+        ({"output_limit": -1}, "output_limit must be a number of bytes of at least 0"),
+        ({"background": "some"}, "background must be 'end' or 'keep'"),
+        ({"stdout_file": 5}, "stdout_file must be a path, got int"),
         ({"input_data": object()}, "input_data must be a string, got object"),
+        ({"input_data": "\ud800"}, "input_data has a lone surrogate, which is no text; pass bytes"),
         ({"comand": "x"}, "unknown config key 'comand'; known are "),
         ({"cwd": "/no/such"}, "Failed to spawn: working directory /no/such: No such file"),
     ],
@@ -207,18 +220,71 @@ def test_a_character_that_is_cut_between_chunks_reaches_the_callback_whole(tmp_p
     assert seen == ["é", "\ufffd"]
 
 
-def test_a_slow_async_callback_holds_up_its_job_and_gets_everything_in_order() -> None:
-    got: list[str] = []
+def test_a_slow_async_callback_holds_up_its_job_and_gets_everything_in_order(
+    tmp_path: Path,
+) -> None:
+    line, lines = "0123456789abcdef" * 64, 40_000  # 41 MB, far more than waits for a callback
+    progress = tmp_path / "progress"
+    writer = f"""
+import os
+for n in range({lines}):
+    os.write(1, b"{line}\\n")
+    if n % 1000 == 0:
+        open("{progress}", "w").write(str(n))
+"""
+    open_gate = asyncio.Event()
+    received = 0
 
     async def on_output(stream: str, text: str) -> None:
-        await asyncio.sleep(0)
-        got.append(text)
+        nonlocal received
+        await open_gate.wait()
+        received += len(text)
+
+    async def main() -> SubprocessResult:
+        config = {"command": sys.executable, "args": ["-c", writer], "render": False}
+        job = asyncio.create_task(
+            SubprocessPrimitive().execute({**config, "output_limit": 100}, on_output=on_output)
+        )
+        await asyncio.to_thread(wait_until_unchanged, progress)
+        stopped_at = int(progress.read_text())
+        assert 1000 <= stopped_at < lines // 2
+        open_gate.set()
+        return await job
+
+    assert asyncio.run(main()).success
+    assert received == lines * (len(line) + 1)
+
+
+def wait_until_unchanged(path: Path) -> None:
+    """Returns once the file says the same for a second."""
+    last, since = "", time.monotonic()
+    deadline = time.monotonic() + 30
+    while time.monotonic() - since < 1:
+        assert time.monotonic() < deadline
+        now = path.read_text() if path.exists() else ""
+        if now != last or not now:
+            last, since = now, time.monotonic()
+        time.sleep(0.01)
+
+
+def test_a_callback_may_return_anything() -> None:
+    text = io.StringIO()
+    script = "echo one; sleep 0.1; echo two"
+    result = execute(
+        {"command": "sh", "args": ["-c", script]}, on_output=lambda _, t: text.write(t)
+    )
+    assert (text.getvalue(), result.output_error) == ("one\ntwo\n", None)
+
+
+def test_a_callback_that_lets_out_a_cancellation_of_its_own_does_not_cancel_the_call() -> None:
+    async def on_output(stream: str, text: str) -> None:
+        raise asyncio.CancelledError
 
     result = execute(
-        {"command": "seq", "args": ["300000"], "output_limit": 100}, on_output=on_output
+        {"command": "head", "args": ["-c", "9000000", "/dev/zero"]}, on_output=on_output
     )
     assert result.success
-    assert "".join(got) == "".join(f"{n}\n" for n in range(1, 300001))
+    assert result.output_error == "the output callback failed: CancelledError"
 
 
 def test_a_stuck_callback_stops_its_own_job_only() -> None:
@@ -270,6 +336,42 @@ def test_cancelling_the_task_ends_the_whole_tree_before_it_returns(tmp_path: Pat
         assert [name for name, process in processes.items() if is_alive(process)] == []
 
     asyncio.run(main())
+
+
+def test_cancelling_again_and_again_still_waits_for_the_end_of_the_tree(tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "tree")
+    script = "trap '' TERM; " + tree.script("while :; do sleep 0.1; done")
+
+    async def main() -> None:
+        job = asyncio.create_task(
+            SubprocessPrimitive().execute({"command": "sh", "args": ["-c", script], "grace": 1})
+        )
+        processes = await asyncio.to_thread(tree.processes)
+        while not job.done():
+            job.cancel()
+            await asyncio.sleep(0.01)
+        assert job.cancelled()
+        assert [name for name, process in processes.items() if is_alive(process)] == []
+
+    asyncio.run(main())
+
+
+def test_a_request_that_the_helper_could_not_take_is_a_failed_result() -> None:
+    result = execute({"command": "true", "args": ["x" * 17_000_000]})
+    assert result.stderr.startswith("arguments and environment take 170")
+    assert result.stderr.endswith("send large data as input_data")
+
+
+@pytest.mark.parametrize(("config", "params"), [(None, {}), (["true"], {}), ({"command": "x"}, [])])
+def test_a_config_or_parameters_that_are_no_mapping_are_told(config: Any, params: Any) -> None:
+    result = execute(config, params)
+    assert result.return_code == -1
+    name, given = ("params", params) if isinstance(config, dict) else ("config", config)
+    assert result.stderr == f"{name} must be a mapping, got {type(given).__name__}"
+
+
+def test_the_default_timeout_is_the_specified_one() -> None:
+    assert exec_request({"command": "true"}, {}).fields["timeout"] == 300
 
 
 def test_a_timeout_of_asyncio_ends_the_whole_tree(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import psutil
@@ -78,6 +80,67 @@ def test_a_helper_that_dies_between_calls_is_not_noticed() -> None:
                 assert attempt == 0
 
     asyncio.run(main())
+
+
+def test_a_loop_has_one_helper_also_after_deaths_and_garbage_collection() -> None:
+    async def main() -> None:
+        primitive = SubprocessPrimitive()
+        for _ in range(3):
+            assert (await primitive.execute({"command": "true"})).success
+            helper = own_helpers()[0]
+            job = asyncio.create_task(primitive.execute({"command": "sleep", "args": ["600"]}))
+            await asyncio.sleep(0)
+            helper.kill()
+            with pytest.raises(HelperError):
+                await job
+            await primitive.execute({"command": "true"})
+            gc.collect()
+            await primitive.execute({"command": "true"})
+            await asyncio.to_thread(wait_until, lambda: len(own_helpers()) == 1, "one helper")
+
+    asyncio.run(main())
+
+
+def test_helpers_of_loops_that_were_closed_by_hand_end_when_another_starts() -> None:
+    gc.disable()
+    try:
+        for _ in range(4):
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(SubprocessPrimitive().execute({"command": "true"}))
+            loop.close()
+        asyncio.run(SubprocessPrimitive().execute({"command": "true"}))
+        wait_until(lambda: own_helpers() == [], "all helpers have ended")
+    finally:
+        gc.enable()
+
+
+def test_a_generator_may_run_a_command_when_its_loop_ends() -> None:
+    said = []
+
+    async def generator() -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            config = {"command": "sh", "args": ["-c", "sleep 0.2; echo last words"]}
+            said.append((await SubprocessPrimitive().execute(config)).stdout)
+
+    async def main() -> AsyncGenerator[None, None]:
+        await SubprocessPrimitive().execute({"command": "true"})
+        unfinished = generator()
+        await anext(unfinished)
+        return unfinished
+
+    asyncio.run(main())
+    assert said == ["last words\n"]
+
+
+def test_closing_works_after_the_executor_of_the_loop_was_shut_down() -> None:
+    async def main() -> None:
+        await SubprocessPrimitive().execute({"command": "true"})
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    asyncio.run(main())
+    assert own_helpers() == []
 
 
 def test_several_loops_in_several_threads_work_at_once() -> None:
@@ -269,6 +332,21 @@ def test_lilux_proc_is_looked_for_on_path_first_then_beside_the_interpreter_and_
         monkeypatch.setenv("PATH", f"{tmp_path}/nowhere{os.pathsep}{place}")  # not the same search
 
 
+def test_a_binary_in_the_working_directory_is_not_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    planted = tmp_path / "lilux-proc"
+    planted.write_text("#!/bin/sh\n")
+    planted.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".{os.pathsep}{os.pathsep}relative")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    for program in ("-c", "script.py", "./script.py", ""):
+        monkeypatch.setattr(sys, "argv", [program])
+        with pytest.raises(ConfigurationError):
+            find_helper()
+
+
 def test_a_binary_that_is_not_lilux_proc_gives_a_clear_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -276,7 +354,9 @@ def test_a_binary_that_is_not_lilux_proc_gives_a_clear_error(
     fake.write_text("#!/bin/sh\necho this is not a frame, is it\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(HelperError, match=r"^lilux-proc (sent something|ended unexpectedly)"):
+    with pytest.raises(
+        HelperError, match=r"^lilux-proc (and this program do not understand|ended unexpectedly)"
+    ):
         asyncio.run(SubprocessPrimitive().execute({"command": "true"}))
     fake.write_text("not executable code")
     with pytest.raises(ConfigurationError) as raised:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from lilux.primitives.subprocess import KillResult, SpawnResult, StatusResult, SubprocessPrimitive
 from processes import wait_until
@@ -71,8 +72,24 @@ def test_number_that_can_be_no_pid_is_refused() -> None:
         primitive = SubprocessPrimitive()
         killed = await primitive.kill(-5)
         assert killed == KillResult(
-            success=False, pid=-5, error="pid must be a positive number, got -5"
+            success=False, pid=-5, error="pid must be a positive number below 2147483648, got -5"
         )
         assert (await primitive.status(0)).alive is False
+
+    asyncio.run(main())
+
+
+def test_arguments_of_the_wrong_type_are_named_and_raise_nothing() -> None:
+    async def main() -> None:
+        primitive: Any = SubprocessPrimitive()
+        assert (await primitive.spawn("true", "abc")).error == (
+            "args must be a list of strings, got str"
+        )
+        assert (await primitive.spawn(b"true", [])).error == "cmd must be a path, got bytes"
+        assert (await primitive.kill({1})).error == "pid must be a number, got set"
+        assert (await primitive.kill(1, grace=float("nan"))).error == (
+            "grace must be a finite number of seconds"
+        )
+        assert (await primitive.status("1")).alive is False
 
     asyncio.run(main())

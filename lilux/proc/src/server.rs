@@ -252,8 +252,10 @@ impl Server {
         };
         let control = Arc::new(Control::new(waker.clone()));
         match self.admit(id, &control) {
-            Ok(1) if !turn.has_more() => {}
-            Ok(_) => turn.hand_over(),
+            Ok(Some(1)) if !turn.has_more() => {}
+            Ok(Some(_)) => turn.hand_over(),
+            // The caller, if there is one, learns of our end from the connection.
+            Ok(None) => return,
             Err(invalid) => return self.refuse(id, &invalid),
         }
         let stream = exec.stream.then_some(OutboxStream { id, outbox: &self.outbox });
@@ -295,21 +297,23 @@ impl Server {
         self.answer(id, &Found { found: control.is_some() });
     }
 
-    /// Gives the number of jobs that now run.
-    fn admit(&self, id: u64, control: &Arc<Control>) -> Result<usize, Invalid> {
+    /// Gives the number of jobs that now run, or none if no more are taken.
+    fn admit(&self, id: u64, control: &Arc<Control>) -> Result<Option<usize>, Invalid> {
         let mut jobs = lock(&self.jobs);
-        let refuse = |message| Err(Invalid { kind: "invalid_request", message });
         if jobs.closing {
-            return refuse("the connection is closing".into());
+            return Ok(None);
         }
         match jobs.running.entry(id) {
             Entry::Vacant(free) => {
                 free.insert(Arc::clone(control));
-                Ok(jobs.running.len())
+                Ok(Some(jobs.running.len()))
             }
-            Entry::Occupied(_) => refuse(format!(
-                "id {id} is in use by a job that still runs; give each request its own"
-            )),
+            Entry::Occupied(_) => Err(Invalid {
+                kind: "invalid_request",
+                message: format!(
+                    "id {id} is in use by a job that still runs; give each request its own"
+                ),
+            }),
         }
     }
 

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping
 
-_seen: dict[bytes, bytes] | None = None
-_decoded: dict[str, str] = {}
+# The raw bytes as they were last seen, and their text; replaced as one, so no thread sees half.
+_last: tuple[dict[bytes, bytes], dict[str, str]] = ({}, {})
 
 
 def current_environ() -> Mapping[str, str]:
@@ -14,13 +14,13 @@ def current_environ() -> Mapping[str, str]:
     rest of a request. So the raw bytes behind it are compared with those of the last time, which
     takes one. Where an interpreter has no such bytes, it is simply decoded anew.
     """
-    global _seen, _decoded  # noqa: PLW0603 - a memory of one entry
+    global _last  # noqa: PLW0603 - a memory of one entry
     raw = getattr(os.environ, "_data", None)
     if not isinstance(raw, dict):
         return dict(os.environ)
-    if raw != _seen:
-        now = dict(raw)
-        # In this order: another thread may see the new text early, but never the old one late.
-        _decoded = {os.fsdecode(name): os.fsdecode(value) for name, value in now.items()}
-        _seen = now
-    return _decoded
+    seen, text = _last
+    if raw != seen:
+        seen = dict(raw)
+        text = {os.fsdecode(name): os.fsdecode(value) for name, value in seen.items()}
+        _last = (seen, text)
+    return text

@@ -1,9 +1,11 @@
 """One connection to ``lilux-proc`` for each event loop."""
 
 import asyncio
+import contextlib
 import itertools
 import os
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Protocol
 
@@ -12,6 +14,8 @@ from lilux.primitives.helper_process import HelperProcess
 from lilux.primitives.helper_wire import Answer, Decoder, encode
 
 _READ_SIZE = 256 * 1024
+# How long, beyond the job's own grace, the answer to a cancel may take.
+_CANCEL_SECONDS = 30.0
 
 
 class Chunks(Protocol):
@@ -53,53 +57,86 @@ class Helper:
         self._calls: dict[int, _Call] = {}
         self._unsent = bytearray()
         self.alive = True
+        self._idle: asyncio.Future[None] | None = None
         self.closer: AsyncGenerator[None, None] | None = None
         loop.add_reader(self._socket, self._on_readable)
 
     async def request(
-        self, fields: Mapping[str, Any], payload: bytes = b"", chunks: Chunks | None = None
+        self,
+        fields: Mapping[str, Any],
+        payload: bytes = b"",
+        chunks: Chunks | None = None,
     ) -> Answer:
         """Sends a request and waits for its answer.
 
         If the waiting task is cancelled, so is the request: the job's whole tree is ended, and
-        this raises ``CancelledError`` only once that is done. Raises :class:`HelperError` if the
-        helper ends first; then the job's tree is gone as well.
+        this raises ``CancelledError`` only once that is done. Raises ``ValueError`` for a request
+        that cannot be sent, and :class:`HelperError` if the helper ends first; then the job's
+        tree is gone as well.
         """
         number = next(self._ids)
+        frame = encode({"id": number, **fields}, payload)
         call = _Call(self.loop.create_future(), chunks, lambda held: self._hold(number, held))
         self._calls[number] = call
-        self._send(encode({"id": number, **fields}, payload))
         try:
+            self._send(frame)
             return await call.future
         except asyncio.CancelledError:
-            await self._end(number, call)
+            await self._end(number, call, fields.get("grace", 0))
             raise
         finally:
             self._calls.pop(number, None)
+            if self._idle is not None and not self._calls and not self._idle.done():
+                self._idle.set_result(None)
 
-    async def _end(self, number: int, call: _Call) -> None:
-        """Waits for the end of a cancelled call, however often the waiting is cancelled again."""
+    async def _end(self, number: int, call: _Call, grace: float) -> None:
+        """Waits for the end of a cancelled call, however often the waiting is cancelled again.
+
+        A helper that does not answer at all, because somebody stopped it, is given up in the end.
+        """
         call.chunks = None
         self._send(encode({"id": 0, "op": "cancel", "target": number}))
-        while number in self._calls:
-            call.future = self.loop.create_future()
-            try:
-                await call.future
-            except asyncio.CancelledError:
-                continue
-            except HelperError:
-                pass
-            return
+        give_up = self.loop.call_later(
+            grace + _CANCEL_SECONDS, self._on_end, "lilux-proc did not answer"
+        )
+        try:
+            while number in self._calls:
+                call.future = self.loop.create_future()
+                with contextlib.suppress(asyncio.CancelledError, HelperError):
+                    await call.future
+        finally:
+            give_up.cancel()
 
     def _hold(self, number: int, held: bool) -> None:
         if number in self._calls:
             op = "pause" if held else "resume"
             self._send(encode({"id": 0, "op": op, "target": number}))
 
+    async def idle(self) -> None:
+        """Returns when no request is in flight."""
+        if self._calls:
+            self._idle = self.loop.create_future()
+            await self._idle
+
     async def close(self) -> None:
         """Ends the helper and its jobs, and returns when they are gone."""
         self._break_off("the connection to lilux-proc was closed")
-        await self.loop.run_in_executor(None, self._process.close)
+        gone = self.loop.create_future()
+
+        def end() -> None:
+            self._process.close()
+            # A loop that was closed meanwhile has nobody left who waits.
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(gone.set_result, None)
+
+        # Not in the loop's executor, which may have been shut down before.
+        threading.Thread(target=end, name="lilux-proc end", daemon=True).start()
+        await gone
+
+    def abandon(self) -> None:
+        """Ends the helper of a loop that was closed without a word to us."""
+        self.alive = False
+        threading.Thread(target=self._process.close, name="lilux-proc end", daemon=True).start()
 
     def _send(self, data: bytes) -> None:
         if not self.alive:
@@ -144,14 +181,17 @@ class Helper:
         try:
             for answer in self._decoder.feed(data):
                 self._dispatch(answer)
-        except ValueError:
-            self._on_end("lilux-proc sent something that is no frame")
+        except (ValueError, KeyError, TypeError):
+            self._on_end("lilux-proc and this program do not understand each other")
 
     def _dispatch(self, answer: Answer) -> None:
+        kind = answer.header["kind"]
         call = self._calls.get(answer.header["id"])
         if call is None:
+            if kind == "error" and answer.header["id"] == 0:
+                # It does not know whose frame that was, so somebody would wait in vain.
+                raise ValueError("lilux-proc could not read a frame")
             return
-        kind = answer.header["kind"]
         if kind in ("stdout", "stderr"):
             if call.chunks is not None:
                 call.chunks.take(kind, answer.payload, call.hold)
@@ -161,6 +201,8 @@ class Helper:
             call.future.set_result(answer)
 
     def _on_end(self, reason: str) -> None:
+        if not self.alive:
+            return
         self._break_off(reason)
         # The helper's last act may take some milliseconds, which are not this loop's.
         threading.Thread(target=self._process.close, name="lilux-proc end", daemon=True).start()
@@ -182,7 +224,9 @@ class Helper:
 
 
 _helpers: dict[asyncio.AbstractEventLoop, Helper] = {}
-_lock = threading.Lock()
+# Loops that are closing their generators and take no new ones. A helper that is started by another
+# generator's last act there ends when it is collected, or at exit.
+_ending: "weakref.WeakSet[asyncio.AbstractEventLoop]" = weakref.WeakSet()
 # After a fork, the loops of the parent are not the child's.
 os.register_at_fork(after_in_child=_helpers.clear)
 
@@ -197,12 +241,13 @@ async def helper_of_loop(find: Callable[[], str]) -> Helper:
     if helper is not None and helper.alive:
         return helper
     helper = Helper(find(), loop)
-    with _lock:
-        for other in [each for each in _helpers if each.is_closed()]:
-            del _helpers[other]
-        _helpers[loop] = helper
-    helper.closer = _close_at_the_end(helper)
-    await anext(helper.closer)
+    _helpers[loop] = helper
+    for other in list(_helpers):
+        if other.is_closed() and (left := _helpers.pop(other, None)) is not None:
+            left.abandon()
+    if loop not in _ending:
+        helper.closer = _close_at_the_end(helper)
+        await anext(helper.closer)
     return helper
 
 
@@ -211,5 +256,11 @@ async def _close_at_the_end(helper: Helper) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
-        _helpers.pop(helper.loop, None)
+        if helper.alive:
+            _ending.add(helper.loop)
+            # What other generators of the loop do at its end may be under way.
+            await helper.idle()
+        # A helper that died has a successor, whose place is not ours.
+        if _helpers.get(helper.loop) is helper:
+            del _helpers[helper.loop]
         await helper.close()

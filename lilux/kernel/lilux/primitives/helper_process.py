@@ -17,20 +17,24 @@ _running: "weakref.WeakSet[HelperProcess]" = weakref.WeakSet()
 def find_helper() -> str:
     """The path of ``lilux-proc``: on PATH, else beside the interpreter or the called program.
 
-    Raises :class:`ConfigurationError` if it is in none of these places.
+    Only absolute places count: a file in the working directory is not ours to run. Raises
+    :class:`ConfigurationError` if it is in none of these places.
     """
-    return _find(os.environ.get("PATH"), sys.executable, sys.argv[0] if sys.argv else "")
+    program = sys.argv[0] if sys.argv else ""
+    found = _find(os.environ.get("PATH", os.defpath), sys.executable, program)
+    if found is None or not os.access(found, os.X_OK):
+        _find.cache_clear()
+        raise ConfigurationError(
+            "lilux-proc binary not found on PATH. Install it with: pip install lilux-proc"
+        )
+    return found
 
 
 @functools.lru_cache(maxsize=8)
-def _find(path: str | None, executable: str, program: str) -> str:
+def _find(path: str, executable: str, program: str) -> str | None:
     beside = [str(Path(place).parent) for place in (executable, program) if place]
-    for places in (path, os.pathsep.join(beside)):
-        if found := shutil.which("lilux-proc", path=places):
-            return found
-    raise ConfigurationError(
-        "lilux-proc binary not found on PATH. Install it with: pip install lilux-proc"
-    )
+    places = [place for place in [*path.split(os.pathsep), *beside] if Path(place).is_absolute()]
+    return shutil.which("lilux-proc", path=os.pathsep.join(places)) if places else None
 
 
 class HelperProcess:

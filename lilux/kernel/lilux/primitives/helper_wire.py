@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 _PREFIX = struct.Struct("<II")
+# What lilux-proc takes; a larger frame would be refused without a word of whose it was.
+MAX_HEADER = 16 * 1024 * 1024
+MAX_FRAME = 512 * 1024 * 1024
 
 
 class Answer(NamedTuple):
@@ -20,8 +23,27 @@ class Answer(NamedTuple):
 
 
 def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
-    """A request. Text that stands for undecodable bytes (PEP 383) reaches the helper as them."""
-    head = json.dumps(header, separators=(",", ":")).encode("ascii")
+    """A request. Text that stands for undecodable bytes (PEP 383) reaches the helper as them.
+
+    Raises ``ValueError`` for what the helper could not take: numbers that JSON does not have, and
+    arguments or input beyond its limits.
+    """
+    try:
+        head = json.dumps(header, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"the request has no JSON form ({type(error).__name__})") from None
+    except ValueError:
+        raise ValueError("the request has a number that is not finite") from None
+    if len(head) > MAX_HEADER:
+        raise ValueError(
+            f"arguments and environment take {len(head)} bytes, over the limit of {MAX_HEADER}; "
+            "send large data as input_data"
+        )
+    if len(head) + len(payload) + 4 > MAX_FRAME:
+        raise ValueError(
+            f"input_data of {len(payload)} bytes is over the limit of {MAX_FRAME}; "
+            "write it to a file and pass its path"
+        )
     return b"".join((_PREFIX.pack(len(head) + len(payload) + 4, len(head)), head, payload))
 
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import codecs
+import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import TracebackType
 
 # Bytes that wait for a slow callback before the job is held up.
@@ -18,7 +19,7 @@ class OutputRelay:
     Leaving the context returns when everything has been handed over.
     """
 
-    def __init__(self, callback: Callable[[str, str], Awaitable[None] | None]) -> None:
+    def __init__(self, callback: Callable[[str, str], object]) -> None:
         self.error: str | None = None
         self._callback = callback
         decoder = codecs.getincrementaldecoder("utf-8")
@@ -81,7 +82,17 @@ class OutputRelay:
     async def _hand_over(self, stream: str, text: str) -> None:
         try:
             outcome = self._callback(stream, text)
-            if outcome is not None:
+            if inspect.isawaitable(outcome):
                 await outcome
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this task: the callback let out what ended something of its own.
+            self.error = _failure(error)
         except Exception as error:  # noqa: BLE001 - the callback is foreign; the job must go on
-            self.error = f"the output callback failed: {type(error).__name__}"
+            self.error = _failure(error)
+
+
+def _failure(error: BaseException) -> str:
+    return f"the output callback failed: {type(error).__name__}"

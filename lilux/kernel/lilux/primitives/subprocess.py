@@ -1,7 +1,7 @@
 """Processes: run and wait, detach, end, ask. Everything goes through ``lilux-proc``."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +9,16 @@ from lilux.primitives.helper import Helper, helper_of_loop
 from lilux.primitives.helper_process import find_helper
 from lilux.primitives.helper_wire import Answer
 from lilux.primitives.output_relay import OutputRelay
-from lilux.primitives.subprocess_config import effective_env, exec_request
+from lilux.primitives.subprocess_config import (
+    arguments,
+    check_pid,
+    check_seconds,
+    effective_env,
+    exec_request,
+    path_text,
+)
 
-OnOutput = Callable[[str, str], Awaitable[None] | None]
+OnOutput = Callable[[str, str], object]
 
 
 @dataclass
@@ -96,17 +103,16 @@ class SubprocessPrimitive:
         the helper dies.
         """
         try:
-            request = exec_request(config, params or {})
+            request = exec_request(config, {} if params is None else params)
+            helper = await self._helper()
+            if on_output is None:
+                return _exec_result(await helper.request(request.fields, request.input_data), None)
+            async with OutputRelay(on_output) as relay:
+                fields = {**request.fields, "stream": True}
+                answer = await helper.request(fields, request.input_data, relay)
+            return _exec_result(answer, relay.error)
         except ValueError as error:
             return _not_started(str(error))
-        helper = await self._helper()
-        if on_output is None:
-            answer = await helper.request(request.fields, request.input_data)
-            return _exec_result(answer, None)
-        async with OutputRelay(on_output) as relay:
-            fields = {**request.fields, "stream": True}
-            answer = await helper.request(fields, request.input_data, relay)
-        return _exec_result(answer, relay.error)
 
     async def spawn(
         self,
@@ -122,34 +128,44 @@ class SubprocessPrimitive:
         try:
             fields = {
                 "op": "spawn",
-                "command": os.fspath(cmd),
-                "args": [os.fspath(arg) for arg in args],
-                "log_file": None if log_path is None else os.fspath(log_path),
+                "command": path_text("cmd", cmd),
+                "args": arguments(args),
+                "log_file": None if log_path is None else path_text("log_path", log_path),
                 "env": effective_env(envs, "merge"),
                 "env_mode": "exact",
             }
-        except (TypeError, ValueError) as error:
+            header = await self._ask(fields)
+        except ValueError as error:
             return SpawnResult(success=False, error=str(error))
-        header = (await (await self._helper()).request(fields)).header
-        if header["kind"] == "error":
-            return SpawnResult(success=False, error=header["message"])
         return SpawnResult(header["success"], header["pid"], header["error"], header["start_time"])
 
     async def kill(
         self, pid: int, grace: float = 3.0, *, start_time: int | None = None
     ) -> KillResult:
         """SIGTERM, up to ``grace`` seconds, SIGKILL; a group if ``pid`` leads one."""
-        fields = {"op": "kill", "pid": pid, "grace": grace, "start_time": start_time}
-        header = (await (await self._helper()).request(fields)).header
-        if header["kind"] == "error":
-            return KillResult(success=False, pid=pid, error=header["message"])
+        try:
+            check_pid(pid)
+            check_seconds("grace", grace)
+            fields = {"op": "kill", "pid": pid, "grace": grace, "start_time": start_time}
+            header = await self._ask(fields)
+        except ValueError as error:
+            return KillResult(success=False, pid=pid, error=str(error))
         return KillResult(header["success"], pid, header["method"], header["error"])
 
     async def status(self, pid: int, *, start_time: int | None = None) -> StatusResult:
         """Whether the process is alive. A number that can be no pid is not."""
-        fields = {"op": "status", "pid": pid, "start_time": start_time}
+        try:
+            check_pid(pid)
+            header = await self._ask({"op": "status", "pid": pid, "start_time": start_time})
+        except ValueError:
+            return StatusResult(pid, alive=False)
+        return StatusResult(pid, header["alive"])
+
+    async def _ask(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         header = (await (await self._helper()).request(fields)).header
-        return StatusResult(pid, header["kind"] == "result" and header["alive"])
+        if header["kind"] == "error":
+            raise ValueError(header["message"])
+        return header
 
     async def _helper(self) -> Helper:
         return await helper_of_loop(lambda: self._lilux_proc)

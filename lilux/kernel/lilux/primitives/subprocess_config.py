@@ -12,6 +12,7 @@ DEFAULT_TIMEOUT = 300
 # An environment of at least this many variables is taken to be complete (the specification).
 COMPLETE_ENV_SIZE = 50
 _PASSED_ON = ("output_limit", "background", "grace", "stdout_file", "stderr_file")
+_NUMBER = (int, float)
 _KEYS = frozenset(
     ("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render", *_PASSED_ON)
 )
@@ -27,7 +28,10 @@ class ExecRequest:
 
 def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRequest:
     """Raises ``ValueError`` whose message names the key that is wrong, and no value."""
-    unknown = sorted(set(config) - _KEYS)
+    for name, given in (("config", config), ("params", params)):
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{name} must be a mapping, got {type(given).__name__}")
+    unknown = sorted(str(key) for key in config if key not in _KEYS)
     if unknown:
         raise ValueError(f"unknown config key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
     env = effective_env(config.get("env"), config.get("env_mode"))
@@ -40,17 +44,17 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
     fields: dict[str, Any] = {
         "op": "exec",
         "command": command,
-        "args": _arguments(wanted["args"]),
+        "args": arguments(wanted["args"]),
         "env": env,
         "env_mode": "exact",
         "timeout": config.get("timeout", DEFAULT_TIMEOUT),
     }
-    _check_seconds("timeout", fields["timeout"])
+    check_seconds("timeout", fields["timeout"])
     if wanted["cwd"] not in (None, ""):
         fields["cwd"] = _text("cwd", wanted["cwd"])
     for key in _PASSED_ON:
         if config.get(key) is not None:
-            fields[key] = os.fspath(config[key]) if key.endswith("file") else config[key]
+            fields[key] = _passed_on(key, config[key])
     return ExecRequest(fields=fields, input_data=_input(wanted["input_data"]))
 
 
@@ -85,7 +89,8 @@ def _text(key: str, value: Any) -> str:
     raise ValueError(f"{key} must be a string, got {type(value).__name__}")
 
 
-def _arguments(args: Any) -> list[str]:
+def arguments(args: Any) -> list[str]:
+    """The arguments as text; ``ValueError`` names the one that is none."""
     if args is None:
         return []
     if not isinstance(args, list | tuple):
@@ -98,9 +103,47 @@ def _input(data: Any) -> bytes:
         return b""
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
-    return _text("input_data", data).encode("utf-8", "surrogateescape")
+    try:
+        return _text("input_data", data).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError("input_data has a lone surrogate, which is no text; pass bytes") from None
 
 
-def _check_seconds(key: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+def _passed_on(key: str, value: Any) -> Any:
+    if key.endswith("file"):
+        return path_text(key, value)
+    if key == "grace":
+        check_seconds(key, value)
+    elif key == "output_limit" and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"output_limit must be a number of bytes, got {type(value).__name__}")
+    elif key == "output_limit" and value < 0:
+        raise ValueError("output_limit must be a number of bytes of at least 0")
+    elif key == "background" and value not in ("end", "keep"):
+        raise ValueError("background must be 'end' or 'keep'")
+    return value
+
+
+def path_text(key: str, value: Any) -> str:
+    """A path as text; ``ValueError`` names the key if it is none."""
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError(f"{key} must be a path, got {type(value).__name__}")
+    return os.fsdecode(value)
+
+
+def check_seconds(key: str, value: Any) -> None:
+    """``ValueError`` unless it is a finite number or ``None``; the helper knows the bounds."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, _NUMBER):
         raise ValueError(f"{key} must be a number of seconds, got {type(value).__name__}")
+    # Also what JSON has a spelling for, but no number type holds.
+    if not -1e15 < value < 1e15:
+        raise ValueError(f"{key} must be a finite number of seconds")
+
+
+def check_pid(pid: Any) -> None:
+    """``ValueError`` unless it is a number; the helper knows which numbers are pids."""
+    if isinstance(pid, bool) or not isinstance(pid, int):
+        raise ValueError(f"pid must be a number, got {type(pid).__name__}")
+    if not 0 < pid < 2**31:
+        raise ValueError(f"pid must be a positive number below 2147483648, got {pid}")

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import rye.errors
 from lilux.primitives.signing import generate_keypair, save_keypair
 from rye.context import Context
 from rye.executor.primitive_executor import PrimitiveExecutor
@@ -54,7 +56,7 @@ class Project:
         for folder in (self.path, self.user, self.system):
             (folder / ".ai" / "tools").mkdir(parents=True, exist_ok=True)
         if shipped_system:
-            self.system = Path(__import__("rye").__file__).parent
+            self.system = Path(rye.errors.__file__).parent
         self.environ = {**DEFAULT_ENVIRON, "HOME": str(self.user), **(environ or {})}
         if not (self.user / ".ai" / "keys").exists():
             save_keypair(*_throw_away_key(), self.user / ".ai" / "keys")
@@ -86,9 +88,8 @@ class Project:
 
     def yaml(self, item_id: str, *, space: SpaceName = "project", **fields: Any) -> Path:
         """A signed YAML item with these fields, for example ``executor_id`` and ``config``."""
-        import yaml
-
-        text = yaml.safe_dump({"version": "1.0.0", **fields}, sort_keys=False)
+        # JSON is YAML, and says what is a text and what a number.
+        text = json.dumps({"version": "1.0.0", **fields}, indent=2) + "\n"
         return self.tool(f"{item_id}.yaml", text, space=space)
 
     def command(self, item_id: str, *argv: str, **fields: Any) -> Path:

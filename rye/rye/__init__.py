@@ -1,1 +1,108 @@
-"""Rye: signed, pinned and supervised tools."""
+"""Rye: signed, pinned and supervised tools.
+
+::
+
+    async with rye.PrimitiveExecutor(project_path=".") as executor:
+        result = await executor.execute("rye/bash/bash", {"command": "echo hi"})
+
+Importing this loads nothing else; a name loads its module when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rye.context import Context
+    from rye.errors import (
+        AmbiguousIdError,
+        AnchorError,
+        ArgumentTooLongError,
+        ChainCycleError,
+        ChainDepthError,
+        ChainError,
+        ChainValidationError,
+        ChangedError,
+        ConfigTemplateError,
+        ForgedError,
+        InterpreterMissingError,
+        ItemFormatError,
+        ItemIdError,
+        ItemNotFoundError,
+        KeyStoreError,
+        LockCorruptError,
+        LockError,
+        LockMissingError,
+        LockShadowedError,
+        LockTamperedError,
+        LockUpgradeError,
+        MissingExecutorError,
+        NoMetadataError,
+        ParameterError,
+        RyeError,
+        TrustError,
+        UnknownPrimitiveError,
+        UnsafePathError,
+        UnsignedError,
+        UntrustedKeyError,
+    )
+    from rye.executor.primitive_executor import PrimitiveExecutor
+    from rye.executor.result import ExecutionResult
+    from rye.items.element import ChainElement
+
+__all__ = [
+    "AmbiguousIdError",
+    "AnchorError",
+    "ArgumentTooLongError",
+    "ChainCycleError",
+    "ChainDepthError",
+    "ChainElement",
+    "ChainError",
+    "ChainValidationError",
+    "ChangedError",
+    "ConfigTemplateError",
+    "Context",
+    "ExecutionResult",
+    "ForgedError",
+    "InterpreterMissingError",
+    "ItemFormatError",
+    "ItemIdError",
+    "ItemNotFoundError",
+    "KeyStoreError",
+    "LockCorruptError",
+    "LockError",
+    "LockMissingError",
+    "LockShadowedError",
+    "LockTamperedError",
+    "LockUpgradeError",
+    "MissingExecutorError",
+    "NoMetadataError",
+    "ParameterError",
+    "PrimitiveExecutor",
+    "RyeError",
+    "TrustError",
+    "UnknownPrimitiveError",
+    "UnsafePathError",
+    "UnsignedError",
+    "UntrustedKeyError",
+]
+
+_HOMES = {
+    "ChainElement": "rye.items.element",
+    "Context": "rye.context",
+    "ExecutionResult": "rye.executor.result",
+    "PrimitiveExecutor": "rye.executor.primitive_executor",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'rye' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES.get(name, "rye.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

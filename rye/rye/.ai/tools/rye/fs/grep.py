@@ -1,0 +1,174 @@
+# rye:signed:20261116T014724Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:mY9Z5HQpa5qNf6vBa7X0dUwfvFMX-fy8ItBlNo9_JQ9SIJFHjP3Tlu26YPB2ct_epRa9381eUJ25dt_hm5jnAA==:26bbc1cfabd80726
+"""Finds lines of files by a regular expression."""
+
+# ruff: noqa: PTH112 - pathlib would add to the start of every call
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Iterator  # noqa: UP035 - the project may bring an old Python
+
+from rye_textfile import is_binary, open_plain
+from rye_walk import Walk, pattern
+from rye_workspace import Refused, Workspace
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_runtime"
+__category__ = "fs"
+__tool_description__ = (
+    "Finds lines in the text files of the project by a regular expression (Python's). Binary "
+    "files, files over 5 MiB and what begins with a dot are left out."
+)
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "pattern": {
+            "type": "string",
+            "minLength": 1,
+            "description": "What to find in a line",
+        },
+        "path": {
+            "type": "string",
+            "minLength": 1,
+            "default": ".",
+            "description": "The folder or the file to search, relative to the project",
+        },
+        "glob": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Only files whose path fits, such as *.py or src/**",
+        },
+        "literal": {
+            "type": "boolean",
+            "default": False,
+            "description": "Take the pattern as plain text",
+        },
+        "ignore_case": {"type": "boolean", "default": False},
+        "context": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 20,
+            "default": 0,
+            "description": "How many lines before and after each match",
+        },
+        "hidden": {
+            "type": "boolean",
+            "default": False,
+            "description": "Also what begins with a dot",
+        },
+        "include_ignored": {
+            "type": "boolean",
+            "default": False,
+            "description": "Also caches and foreign packages such as node_modules",
+        },
+        "max_results": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 5000,
+            "default": 200,
+            "description": "How many matching lines at most",
+        },
+        "allow_outside": {
+            "type": "boolean",
+            "default": False,
+            "description": "Allow a path that leads out of the project",
+        },
+    },
+    "required": ["pattern"],
+    "additionalProperties": False,
+}
+
+# An expression that takes for ever on some line ends here.
+CONFIG = {"timeout": 60}
+
+ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+
+MAX_FILE = 5 * 1024 * 1024
+MAX_LINE = 500
+
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Gives ``matches`` with ``path`` (relative to the project), ``line`` and ``text``.
+
+    With ``context``, each also has ``before`` and ``after``. ``files_searched`` and
+    ``files_skipped`` say what was looked at.
+    """
+    workspace = Workspace(project_path, allow_outside=params["allow_outside"])
+    wanted = _expression(params)
+    root = workspace.resolve(params["path"])
+    matches: list[dict[str, Any]] = []
+    searched = skipped = 0
+    complete = True
+    walk = Walk(root, hidden=params["hidden"], ignored=params["include_ignored"])
+    for real in _files(workspace, root, walk, params):
+        lines = _lines(real, workspace.shown(real))
+        if lines is None:
+            skipped += 1
+            continue
+        searched += 1
+        shown = workspace.shown(real)
+        for index, line in enumerate(lines):
+            if wanted.search(line) is None:
+                continue
+            if len(matches) == params["max_results"]:
+                complete = False
+                break
+            matches.append(_match(shown, lines, index, params["context"]))
+        if not complete:
+            break
+    return {
+        "matches": matches,
+        "complete": complete and walk.complete,
+        "files_searched": searched,
+        "files_skipped": skipped,
+    }
+
+
+def _expression(params: dict[str, Any]) -> re.Pattern[str]:
+    text = re.escape(params["pattern"]) if params["literal"] else params["pattern"]
+    try:
+        return re.compile(text, re.IGNORECASE if params["ignore_case"] else 0)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Refused(
+            f"the pattern is no regular expression ({error}); correct it, or set literal to true"
+        ) from None
+
+
+def _files(workspace: Workspace, root: str, walk: Walk, params: dict[str, Any]) -> Iterator[str]:
+    if not os.path.isdir(root):
+        yield workspace.file(params["path"])
+        return
+    wanted = pattern(params["glob"]) if "glob" in params else None
+    for entry in walk.entries():
+        if entry.kind == "file" and (wanted is None or wanted.fullmatch(entry.path)):
+            yield entry.real
+
+
+def _lines(real: str, shown: str) -> list[str] | None:
+    """The lines of a text file, or ``None`` if it is none, too large or cannot be read."""
+    try:
+        fd = open_plain(real, shown)
+    except Refused:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE or is_binary(data):
+        return None
+    lines = data.decode("utf-8", "replace").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _match(shown: str, lines: list[str], index: int, context: int) -> dict[str, Any]:
+    match: dict[str, Any] = {"path": shown, "line": index + 1, "text": _cut(lines[index])}
+    if context:
+        match["before"] = [_cut(line) for line in lines[max(0, index - context) : index]]
+        match["after"] = [_cut(line) for line in lines[index + 1 : index + 1 + context]]
+    return match
+
+
+def _cut(line: str) -> str:
+    line = line.rstrip("\r")
+    return line if len(line) <= MAX_LINE else line[:MAX_LINE] + "…"

@@ -1,0 +1,1 @@
+"""What will run: chain, validation, lockfile, environment, anchor, execution config."""

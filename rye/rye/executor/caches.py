@@ -1,0 +1,39 @@
+"""What an executor remembers between calls; a content hash decides whether it still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Data = TypeVar("Data")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+MAX_ENTRIES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry(Generic[Data]):
+    """Something made from files, and the SHA-256 of what it was made from.
+
+    ``trust_stamp`` is the state of the trust store that it depends on; ``None`` for what does not
+    depend on trust.
+    """
+
+    data: Data
+    content_hash: str
+    trust_stamp: Hashable = None
+
+
+class BoundedDict(dict[Key, Value]):
+    """A dict that forgets its oldest entry when it would outgrow ``max_entries``."""
+
+    def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
+        super().__init__()
+        self._max_entries = max_entries
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        if len(self) >= self._max_entries and key not in self:
+            del self[next(iter(self))]
+        super().__setitem__(key, value)

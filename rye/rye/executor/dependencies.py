@@ -1,0 +1,220 @@
+"""The files that a tool brings along, verified like items before anything runs.
+
+::
+
+    verify_deps:
+      enabled: true
+      scope: anchor             # anchor, tool_dir, tool_siblings or tool_file
+      recursive: true           # for anchor and tool_dir
+      extensions: [.py]         # with their dot; by default every one that Rye can sign
+      exclude_dirs: [tests]     # names of folders; by default caches and foreign packages
+
+Every element that declares it is obeyed, so that a tool cannot switch off the check of its
+runtime. The library of a runtime (``anchor.lib``) is code that runs, and is always verified.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rye.errors import AnchorError
+from rye.executor.anchor import Anchor, is_below, real_folder, runtime_lib
+from rye.executor.declaration import Declaration
+from rye.items.element import ChainElement, ItemFile
+from rye.items.formats import known_extensions
+from rye.items.reader import read_item
+from rye.trust.model import Verdict
+
+Judge = Callable[[ItemFile, str], Verdict]
+"""Takes a file and the name to call it by; may raise a ``TrustError`` by itself."""
+
+SCOPES = ("anchor", "tool_dir", "tool_siblings", "tool_file")
+MAX_FILES = 2_000
+MAX_ENTRIES = 50_000
+"""Looked at in one walk, whatever their extension: a bound for anchors at a project's root."""
+
+DEFAULT_EXCLUDED = (
+    "__pycache__", ".git", ".hg", ".svn", ".venv", "venv", "node_modules", ".mypy_cache",
+    ".pytest_cache", ".ruff_cache", ".tox",
+)  # fmt: skip
+_KEYS = ("enabled", "scope", "recursive", "extensions", "exclude_dirs")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Walk:
+    root: str
+    """Without symbolic links."""
+    recursive: bool
+    extensions: frozenset[str]
+    excluded: frozenset[str]
+    where: str
+
+
+def verify_dependencies(
+    chain: Sequence[ChainElement], anchor: Anchor | None, judge: Judge
+) -> dict[str, str]:
+    """Content hashes of all dependencies, by path relative to the anchor (or the tool's folder);
+    the runtime's library by ``{runtime_lib}/…``. The order does not depend on the file system.
+
+    Each file is read once, and the hash is of the bytes that were judged. Raises what ``judge``
+    raises, :class:`AnchorError` for a link that leads out, a malformed declaration or too many
+    files, and the errors of :func:`rye.items.reader.read_item`.
+    """
+    tool = chain[0]
+    if tool.path is None:
+        return {}
+    names: dict[str, tuple[str, str]] = {}
+    lib = runtime_lib(chain)
+    if lib is not None:
+        walk = _walk_of_lib(chain, str(lib))
+        for path in _files(walk):
+            names[f"{{runtime_lib}}/{_relative(path, walk.root)}"] = (path, walk.root)
+    for element in chain:
+        if element.metadata.verify_deps is not None:
+            spec = Declaration.of([element], "verify_deps", _KEYS)
+            base = str(anchor.path) if anchor is not None else _folder_of(tool.path)
+            for path, root in _declared_files(spec, tool.path, anchor):
+                names[_relative(path, base)] = (path, root)
+    if len(names) > MAX_FILES:
+        raise AnchorError(
+            f"'{tool.item_id}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
+            hint="narrow scope, extensions or exclude_dirs of its verify_deps",
+        )
+    return {name: _verified(*names[name], name, tool, judge) for name in sorted(names)}
+
+
+def _verified(path: str, root: str, name: str, tool: ChainElement, judge: Judge) -> str:
+    verdict = judge(read_item(Path(path), Path(root)), f"{tool.item_id} → {name}")
+    if not verdict.trusted:
+        raise AnchorError(
+            f"the dependency {path} of '{tool.item_id}' is {verdict.standing.value}",
+            hint=f"read it, then sign it with: rye sign {path}",
+        )
+    return verdict.content_hash
+
+
+def _declared_files(
+    spec: Declaration, tool_path: Path, anchor: Anchor | None
+) -> Iterator[tuple[str, str]]:
+    walk = _walk_of(spec, tool_path, anchor)
+    if walk is None or not spec.flag("enabled", default=True):
+        return
+    if spec.choice("scope", SCOPES) == "tool_file":
+        yield os.path.join(walk.root, tool_path.name), walk.root  # noqa: PTH118 - texts here
+        return
+    for path in _files(walk):
+        yield path, walk.root
+
+
+def _walk_of(spec: Declaration, tool_path: Path, anchor: Anchor | None) -> _Walk | None:
+    scope = spec.choice("scope", SCOPES)
+    recursive = spec.flag("recursive", default=True) and scope in ("anchor", "tool_dir")
+    extensions = _extensions(spec)
+    excluded = spec.texts("exclude_dirs") if "exclude_dirs" in spec.values else DEFAULT_EXCLUDED
+    if scope == "anchor":
+        if anchor is None:
+            return None
+        root = str(anchor.path)
+    else:
+        root = _folder_of(tool_path)
+    return _Walk(
+        root=root,
+        recursive=recursive,
+        extensions=extensions,
+        excluded=frozenset(excluded),
+        where=f"verify_deps of {tool_path}",
+    )
+
+
+def _walk_of_lib(chain: Sequence[ChainElement], lib: str) -> _Walk:
+    owner = next(one for one in chain if (one.metadata.anchor or {}).get("lib") is not None)
+    return _Walk(
+        root=lib,
+        recursive=True,
+        extensions=_signable(),
+        excluded=frozenset(("__pycache__",)),
+        where=f"the library of {owner.path}",
+    )
+
+
+def _extensions(spec: Declaration) -> frozenset[str]:
+    extensions = spec.texts("extensions")
+    for extension in extensions:
+        if not extension.startswith(".") or "/" in extension:
+            spec.refuse("extensions", f"{extension!r} has no dot in front", "write it as '.py'")
+    return frozenset(extensions) or _signable()
+
+
+@cache
+def _signable() -> frozenset[str]:
+    return frozenset(known_extensions())
+
+
+def _files(walk: _Walk) -> list[str]:
+    """The matching files below the root; a link that leads out is an error even if it is to a
+    folder, since an interpreter would follow it."""
+    found: list[str] = []
+    folders = [walk.root]
+    looked_at = 0
+    while folders:
+        folder = folders.pop()
+        for entry in _entries(folder):
+            looked_at += 1
+            if entry.is_dir(follow_symlinks=False):
+                if walk.recursive and entry.name not in walk.excluded:
+                    folders.append(entry.path)
+            elif entry.is_symlink():
+                found += _linked(entry, walk)
+            elif os.path.splitext(entry.name)[1] in walk.extensions:  # noqa: PTH122 - a text
+                found.append(entry.path)
+            if looked_at > MAX_ENTRIES or len(found) > MAX_FILES:
+                raise AnchorError(
+                    f"{walk.where}: {walk.root} holds too many files to verify",
+                    hint="narrow scope, extensions or exclude_dirs",
+                )
+    return found
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        raise AnchorError(
+            f"{folder} cannot be searched for dependencies ({(error.strerror or '').lower()})",
+            hint="check its permissions",
+        ) from error
+
+
+def _linked(entry: os.DirEntry[str], walk: _Walk) -> list[str]:
+    matches = os.path.splitext(entry.name)[1] in walk.extensions  # noqa: PTH122 - a text
+    target = os.path.realpath(entry.path)
+    try:
+        leads_to_folder = stat.S_ISDIR(os.stat(target).st_mode)  # noqa: PTH116 - a text
+    except OSError:
+        leads_to_folder = False
+    if not matches and not (leads_to_folder and entry.name not in walk.excluded):
+        return []
+    inside = is_below(target, walk.root)
+    # A folder that is left out of the walk must not come in again by another name.
+    hidden = inside and not walk.excluded.isdisjoint(_relative(target, walk.root).split("/"))
+    if not inside or hidden or (leads_to_folder and not walk.recursive):
+        raise AnchorError(
+            f"{walk.where}: a symbolic link leads {entry.path} out of what is verified",
+            hint="put the file itself there, or remove the link",
+        )
+    return [] if leads_to_folder else [entry.path]
+
+
+def _folder_of(tool: Path) -> str:
+    return real_folder(tool.parent) or os.path.realpath(tool.parent)
+
+
+def _relative(path: str, base: str) -> str:
+    shorter = path[len(base) + 1 :] if is_below(path, base) else os.path.relpath(path, base)
+    return shorter.replace(os.sep, "/")

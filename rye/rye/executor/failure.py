@@ -1,0 +1,73 @@
+"""An exception as the outcome of a call."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from pathlib import Path
+from typing import Any
+
+from lilux.primitives.errors import LiluxError
+
+from rye.errors import ItemNotFoundError, LockError, ParameterError, RyeError
+from rye.executor.output import Outcome
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def failure_of(error: Exception) -> Outcome:
+    """The outcome for ``error``, with its type and what it carries.
+
+    An exception that nobody foresaw is told by its type and place alone: its text may hold values.
+    """
+    metadata: dict[str, Any] = {
+        "error_type": type(error).__name__,
+        "hint": getattr(error, "hint", ""),
+    }
+    if isinstance(error, RyeError | LiluxError):
+        metadata.update(_carried(error))
+        return Outcome(success=False, data=None, error=str(error), metadata=metadata)
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return Outcome(
+            success=False, data=None, error=f"{where}{error.strerror.lower()}", metadata=metadata
+        )
+    return Outcome(
+        success=False,
+        data=None,
+        error=f"unexpected {type(error).__name__} at {_place(error)}; this is a defect of rye or "
+        "of a primitive: please report it",
+        metadata=metadata,
+    )
+
+
+def refuse_bad_options(timeout: Any) -> None:
+    """Raise ``ParameterError`` for a ``timeout`` that is no positive number of seconds."""
+    if timeout is None:
+        return
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not (number and math.isfinite(timeout) and timeout > 0):
+        raise ParameterError(
+            "wrong call", ["timeout: expected a positive number"], hint="pass seconds, or leave out"
+        )
+
+
+def _carried(error: Exception) -> dict[str, Any]:
+    carried: dict[str, Any] = {}
+    if isinstance(error, ItemNotFoundError) and error.nearest:
+        carried["nearest"] = list(error.nearest)
+    if isinstance(error, LockError):
+        carried["lockfile"] = str(error.lockfile)
+    if issues := getattr(error, "issues", None):
+        carried["issues"] = list(issues)
+    return carried
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "an unknown place"
+    last = frames[-1]
+    file = Path(last.filename)
+    shown = file.relative_to(_PACKAGE.parent) if file.is_relative_to(_PACKAGE) else file.name
+    return f"{shown}:{last.lineno}"

@@ -1,0 +1,152 @@
+"""What a primitive gave, as the outcome of a call.
+
+A run that failed has an ``error_type`` that is no class: ``ToolFailed`` (exit code or signal),
+``ToolTimedOut``, ``ToolNotStarted``, ``RequestFailed`` (HTTP) or ``PrimitiveFailed`` (others).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
+from rye.items.element import ChainElement
+
+if TYPE_CHECKING:
+    from lilux.primitives.http_result import HttpResult
+    from lilux.primitives.subprocess import SubprocessResult
+
+_JSON_BEGINS_WITH = frozenset('{["-0123456789tfn')
+_MAX_QUOTED = 500
+_NO_JSON = object()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """The part of an ``ExecutionResult`` that comes from the primitive."""
+
+    success: bool
+    data: Any
+    error: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def outcome_of(primitive_id: str, result: Any, chain: Sequence[ChainElement]) -> Outcome:
+    """Read the result of the primitive that ran for ``chain[0]``."""
+    if primitive_id == SUBPROCESS:
+        return _of_process(result, chain)
+    if primitive_id == HTTP_CLIENT:
+        return _of_request(result, chain[0].item_id)
+    return _of_other(result, chain[0].item_id)
+
+
+def _of_process(result: SubprocessResult, chain: Sequence[ChainElement]) -> Outcome:
+    metadata: dict[str, Any] = {"return_code": result.return_code}
+    notes = {
+        "timed_out": result.timed_out,
+        "signal": result.signal,
+        "truncated": {
+            name: left_out
+            for name, left_out in (
+                ("stdout", result.truncated_stdout),
+                ("stderr", result.truncated_stderr),
+            )
+            if left_out
+        },
+        "background_ended": result.background_ended,
+        "survivors": list(result.survivors),
+        "output_error": result.output_error,
+    }
+    metadata.update((name, note) for name, note in notes.items() if note)
+    data = _NO_JSON if result.truncated_stdout else _parse_json(result.stdout)
+    if data is _NO_JSON:
+        data = {
+            "stdout": result.stdout,
+            "stderr": result.stderr,
+            "return_code": result.return_code,
+        }
+    else:
+        if result.stderr:
+            metadata["stderr"] = result.stderr
+        if not isinstance(data, dict | list):
+            # A number loses its spelling: 1.10 is a version to one tool and 1.1 to another.
+            metadata["stdout"] = result.stdout
+    if result.success:
+        return Outcome(success=True, data=data, metadata=metadata)
+    error_type, error, hint = _process_failure(result, chain)
+    metadata.update(error_type=error_type, hint=hint)
+    return Outcome(
+        success=False, data=data, error=f"{error}; {hint}" if hint else error, metadata=metadata
+    )
+
+
+def _process_failure(
+    result: SubprocessResult, chain: Sequence[ChainElement]
+) -> tuple[str, str, str]:
+    name = repr(chain[0].item_id)
+    said = _last_line(result.stderr)
+    if result.timed_out:
+        return "ToolTimedOut", f"{name}: {said}", "give it more time, or less to do"
+    if result.tree_known_by == "not_started":
+        author = next((one for one in chain if "command" in one.metadata.config), chain[0])
+        hint = f"see the command in {author.path}" if author.path else "correct the command"
+        missing = "no such file" in said.lower() or "not found" in said.lower()
+        if missing:
+            hint = f"install the program, or {hint}"
+        error_type = "InterpreterMissingError" if missing else "ToolNotStarted"
+        return error_type, f"{name} could not be started: {said}", hint
+    end = f"signal {result.signal}" if result.signal else f"exit code {result.return_code}"
+    return "ToolFailed", f"{name} ended with {end}" + (f": {said}" if said else ""), ""
+
+
+def _of_request(result: HttpResult, item_id: str) -> Outcome:
+    metadata: dict[str, Any] = {"status_code": result.status_code, "headers": dict(result.headers)}
+    notes = {
+        "truncated": result.truncated,
+        "attempts": result.attempts if result.attempts > 1 else 0,
+        "stream_events_count": result.stream_events_count,
+        "stream_destinations": result.stream_destinations,
+        "sink_errors": result.sink_errors,
+    }
+    metadata.update((name, note) for name, note in notes.items() if note)
+    if result.success:
+        return Outcome(success=True, data=result.body, metadata=metadata)
+    metadata.update(error_type="RequestFailed", hint="")
+    return Outcome(
+        success=False, data=result.body, error=f"{item_id!r}: {result.error}", metadata=metadata
+    )
+
+
+def _of_other(result: Any, item_id: str) -> Outcome:
+    success = bool(getattr(result, "success", True))
+    data = asdict(result) if is_dataclass(result) and not isinstance(result, type) else result
+    if success:
+        return Outcome(success=True, data=data)
+    told = getattr(result, "error", None) or "the primitive failed"
+    return Outcome(
+        success=False,
+        data=data,
+        error=f"{item_id!r}: {told}",
+        metadata={"error_type": "PrimitiveFailed", "hint": ""},
+    )
+
+
+def _parse_json(text: str) -> Any:
+    stripped = text.strip()
+    if not stripped or stripped[0] not in _JSON_BEGINS_WITH:
+        return _NO_JSON
+    try:
+        return json.loads(stripped, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:_MAX_QUOTED] if lines else ""

@@ -1,0 +1,88 @@
+"""Parameters against the schema of the tool, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lilux.primitives.errors import SchemaError
+
+from rye.errors import ItemFormatError, ParameterError
+from rye.executor.caches import BoundedDict
+from rye.items.element import ChainElement
+
+if TYPE_CHECKING:
+    from lilux.schemas.schema_validator import CompiledSchema
+
+# Of a tool that declares nothing, at least this much is known.
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    schema: dict[str, Any]
+    compiled: CompiledSchema
+    has_defaults: bool
+
+
+class ParameterGate:
+    """Validates parameters and fills in defaults; compiled schemas are kept by content hash."""
+
+    def __init__(self) -> None:
+        self._gates: dict[tuple[str, str], _Gate] = BoundedDict()
+
+    def admit(self, tool: ChainElement, parameters: Any) -> dict[str, Any]:
+        """The parameters as the tool will see them: validated, with the defaults of its schema.
+
+        Raises ``ParameterError`` with every issue, and ``ItemFormatError`` for a schema that is
+        itself invalid. The input is not changed.
+        """
+        given = {} if parameters is None else parameters
+        if isinstance(given, Mapping) and not isinstance(given, dict):
+            given = dict(given)
+        try:
+            gate = self._gate(tool)
+            if gate.has_defaults and isinstance(given, dict):
+                given = _filled(given, gate)
+        except SchemaError as error:
+            raise ItemFormatError(
+                tool.path or tool.space.root, f"the schema of the parameters: {error}"
+            ) from error
+        result = gate.compiled.validate(given)
+        if not result.valid:
+            raise ParameterError(
+                f"wrong parameters for {tool.item_id!r}",
+                result.errors,
+                hint=f"call it as its schema says, see {tool.path}"
+                if tool.path
+                else "pass a JSON object",
+            )
+        return dict(given)
+
+    def _gate(self, tool: ChainElement) -> _Gate:
+        key = (tool.item_id, tool.integrity)
+        gate = self._gates.get(key)
+        if gate is None:
+            from lilux.schemas.schema_validator import SchemaValidator
+
+            declared = tool.metadata.config_schema
+            schema = _ANY_OBJECT if declared is None else dict(declared)
+            gate = self._gates[key] = _Gate(
+                schema, SchemaValidator().compile(schema), _mentions_default(schema)
+            )
+        return gate
+
+
+def _filled(given: dict[str, Any], gate: _Gate) -> dict[str, Any]:
+    from lilux.schemas.json_shape import json_fault
+    from lilux.schemas.schema_validator import with_defaults
+
+    # What is not JSON may be circular; the validation tells where.
+    return given if json_fault(given) else with_defaults(given, gate.schema)
+
+
+def _mentions_default(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        return "default" in schema or any(map(_mentions_default, schema.values()))
+    return isinstance(schema, list) and any(map(_mentions_default, schema))

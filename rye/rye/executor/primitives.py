@@ -1,0 +1,125 @@
+"""Which class a chain may end in, and the objects that run.
+
+Lilux brings two primitives. A package adds one through the entry point group ``rye.primitives``:
+the name is the item id, the value ``module:Class`` with ``async execute(config, params)``. It
+cannot take the id of another.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from rye.errors import UnknownPrimitiveError
+from rye.spaces.entry_points import announcements
+from rye.spaces.reserved import GROUP
+
+SUBPROCESS = "rye/core/primitives/subprocess"
+HTTP_CLIENT = "rye/core/primitives/http_client"
+
+OnOutput = Callable[[str, str], Awaitable[None] | None]
+
+_BUILT_IN = {
+    HTTP_CLIENT: "lilux.primitives.http_client:HttpClientPrimitive",
+    SUBPROCESS: "lilux.primitives.subprocess:SubprocessPrimitive",
+}
+
+
+class PrimitiveMap(Mapping[str, type[Any]]):
+    """Item id → class. A class is imported when it is asked for, and packages are searched when
+    an id is not one of Lilux's own.
+
+    Looking up raises ``UnknownPrimitiveError`` for an entry point that cannot be used, ``KeyError``
+    for an id that nobody announces.
+    """
+
+    def __getitem__(self, item_id: str) -> type[Any]:
+        target = _BUILT_IN.get(item_id)
+        return _load(target) if target else _load_announced(item_id, _announced(item_id))
+
+    def __contains__(self, item_id: object) -> bool:
+        return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(GROUP))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*_BUILT_IN, *(one.name for one in announcements(GROUP)))))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+PRIMITIVE_MAP = PrimitiveMap()
+
+
+class PrimitivePool:
+    """One object of each primitive, made when it is first used."""
+
+    def __init__(self, primitives: Mapping[str, type[Any]]) -> None:
+        self._classes = primitives
+        self._objects: dict[str, Any] = {}
+
+    async def run(
+        self,
+        primitive_id: str,
+        config: dict[str, Any],
+        params: dict[str, Any],
+        on_output: OnOutput | None = None,
+    ) -> Any:
+        """What the primitive's ``execute`` gives. Output is reported by those that can."""
+        primitive = self._objects.get(primitive_id)
+        if primitive is None:
+            primitive = self._objects[primitive_id] = self._classes[primitive_id]()
+        if on_output is not None and _reports_output(primitive):
+            return await primitive.execute(config, params, on_output=on_output)
+        return await primitive.execute(config, params)
+
+    async def aclose(self) -> None:
+        """Close what the primitives hold open; they may be used again."""
+        for primitive in self._objects.values():
+            close = getattr(primitive, "aclose", None) or getattr(primitive, "close", None)
+            if close is not None:
+                await close()
+
+
+@cache
+def _load(target: str) -> type[Any]:
+    from importlib import import_module
+
+    module, _, name = target.partition(":")
+    loaded: type[Any] = getattr(import_module(module), name)
+    return loaded
+
+
+def _announced(item_id: str) -> str:
+    targets = sorted({one.value for one in announcements(GROUP) if one.name == item_id})
+    if not targets:
+        raise KeyError(item_id)
+    if len(targets) > 1:
+        raise UnknownPrimitiveError(
+            f"the primitive {item_id!r} is claimed by {' and by '.join(targets)}",
+            hint="uninstall one of the packages",
+        )
+    return targets[0]
+
+
+def _load_announced(item_id: str, target: str) -> type[Any]:
+    try:
+        loaded = _load(target)
+    except (ImportError, AttributeError) as error:
+        raise UnknownPrimitiveError(
+            f"the primitive {item_id!r} cannot be loaded from {target!r} ({type(error).__name__})",
+            hint="correct or uninstall the package that brings it",
+        ) from error
+    execute = getattr(loaded, "execute", None)
+    if not (inspect.isclass(loaded) and inspect.iscoroutinefunction(execute)):
+        raise UnknownPrimitiveError(
+            f"the primitive {item_id!r} is {target!r}, which is no class with an async "
+            "execute(config, params)",
+            hint="correct or uninstall the package that brings it",
+        )
+    return loaded
+
+
+def _reports_output(primitive: Any) -> bool:
+    return "on_output" in inspect.signature(primitive.execute).parameters

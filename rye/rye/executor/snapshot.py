@@ -1,0 +1,143 @@
+"""The items of one call, each read once.
+
+A :class:`Library` lasts as long as its executor and remembers; a :class:`Snapshot` lasts for one
+call. Within a snapshot a file has one content, so the lock, the signature and the metadata are
+judged on the same bytes. What the library remembers is used only for bytes with the same hash, and
+verdicts only for an unchanged trust store.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rye.context import Context
+from rye.executor.caches import BoundedDict, CacheEntry
+from rye.executor.known_file import KnownFile
+from rye.items.element import ChainElement, ItemFile, Metadata
+from rye.items.formats import format_of
+from rye.items.metadata import parse_metadata
+from rye.items.reader import read_item
+from rye.spaces.ids import check_item_id
+from rye.spaces.model import PRECEDENCE, Resolution, Space
+from rye.spaces.resolver import Resolver
+from rye.trust.model import Verdict
+from rye.trust.store import TrustStore
+from rye.trust.verify import judge, verify_item
+
+_ANY_SPACE = max(PRECEDENCE.values())
+_FILELESS = Metadata(tool_type="primitive", executor_id=None)
+
+
+class Library:
+    """The spaces, the trust store, and what is remembered about files."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.resolver = Resolver(context)
+        self.store = TrustStore(context, spaces=self.resolver.spaces)
+        self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
+        self.verdict_cache: dict[Path, CacheEntry[Verdict]] = BoundedDict()
+        self.known_files: dict[Path, KnownFile] = BoundedDict()
+
+    def snapshot(self) -> Snapshot:
+        """A fresh view of the files, for one call."""
+        return Snapshot(self)
+
+
+class Snapshot:
+    """The files as this call sees them."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self.trust_stamp = library.store.stamp()
+        self._resolutions: dict[tuple[str, int], Resolution] = {}
+        self._files: dict[Path, KnownFile] = {}
+
+    @property
+    def resolver(self) -> Resolver:
+        """The resolver that this snapshot asks."""
+        return self._library.resolver
+
+    def resolve(self, item_id: str, from_space: Space | None = None) -> Resolution:
+        """Like ``Resolver.resolve``, with one answer for the whole call."""
+        if type(item_id) is not str:
+            check_item_id(item_id)
+        key = (item_id, _ANY_SPACE if from_space is None else from_space.precedence)
+        resolution = self._resolutions.get(key)
+        if resolution is None:
+            resolution = self.resolver.resolve(item_id, from_space=from_space)
+            self._resolutions[key] = resolution
+        return resolution
+
+    def digest(self, resolution: Resolution) -> str:
+        """SHA-256 of the whole file, signature line included; empty if there is no file."""
+        return "" if resolution.path is None else self._read(resolution).digest
+
+    def verdict(self, resolution: Resolution) -> Verdict:
+        """What the trust store says of the file; it must have one."""
+        read = self._read(resolution)
+        path = read.file.path
+        known = self._library.verdict_cache.get(path)
+        if known and known.content_hash == read.digest and known.trust_stamp == self.trust_stamp:
+            return known.data
+        verdict = judge(read.file, format_of(path).comment, self._library.store)
+        self._library.verdict_cache[path] = CacheEntry(verdict, read.digest, self.trust_stamp)
+        return verdict
+
+    def metadata(self, resolution: Resolution) -> Metadata:
+        """What the file declares; raises ``ItemFormatError``."""
+        if resolution.path is None:
+            return _FILELESS
+        read = self._read(resolution)
+        known = self._library.metadata_cache.get(resolution.path)
+        if known and known.content_hash == read.digest:
+            return known.data
+        metadata = parse_metadata(read.file)
+        self._library.metadata_cache[resolution.path] = CacheEntry(metadata, read.digest)
+        return metadata
+
+    def element(self, resolution: Resolution) -> ChainElement:
+        """The verified item as an element of a chain.
+
+        Raises ``TrustError`` before a file that may not run is parsed, then ``ItemFormatError``.
+        """
+        integrity = signer = ""
+        if resolution.path is not None:
+            verdict = self.verdict(resolution)
+            if not verdict.trusted:
+                self.refuse(resolution)
+            integrity, signer = verdict.content_hash, verdict.fingerprint
+        return ChainElement(
+            item_id=resolution.item_id,
+            path=resolution.path,
+            space=resolution.space,
+            metadata=self.metadata(resolution),
+            integrity=integrity,
+            signer=signer,
+            resolution=resolution,
+        )
+
+    def refuse(self, resolution: Resolution) -> None:
+        """Raise the ``TrustError`` that the file deserves; returns if it deserves none."""
+        file = self._read(resolution).file
+        verify_item(file, format_of(file.path).comment, self._library.store, resolution.item_id)
+
+    def vouch(self, file: ItemFile, name: str) -> Verdict:
+        """The verdict over a file that is no item but runs too; raises ``TrustError``."""
+        return verify_item(file, format_of(file.path).comment, self._library.store, name)
+
+    def _read(self, resolution: Resolution) -> KnownFile:
+        path = _path(resolution)
+        known = self._files.get(path)
+        if known is None:
+            known = self._library.known_files.get(path)
+            if known is None or not known.is_unchanged():
+                known = KnownFile.of(read_item(path, resolution.space.root))
+                self._library.known_files[path] = known
+            self._files[path] = known
+        return known
+
+
+def _path(resolution: Resolution) -> Path:
+    assert resolution.path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect
+    return resolution.path

@@ -1,0 +1,90 @@
+"""The metadata of any other text file: TOML in a block of comment lines.
+
+::
+
+    # /// rye
+    # executor_id = "rye/core/runtimes/bash_runtime"
+    # ///
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from rye.errors import ItemFormatError, NoMetadataError
+
+MAX_BLOCK_BYTES = 64 * 1024
+
+_HINT = "correct it and sign again"
+_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+def load_block(text: str, comment: str, path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """What the one block of the file says, and the line of each key at its top level.
+
+    Raises :class:`NoMetadataError` if there is no block, :class:`ItemFormatError` if there are
+    two, if it does not end, or if it is not TOML.
+    """
+    body, first = _find_block(text, comment, path)
+    if len(body) > MAX_BLOCK_BYTES:
+        raise ItemFormatError(
+            path, f"has a rye block larger than {MAX_BLOCK_BYTES} bytes", line=first, hint=_HINT
+        )
+    import tomllib
+
+    try:
+        values = tomllib.loads(body + "\n")
+    except tomllib.TOMLDecodeError as error:
+        reason = str(error)
+        place = _TOML_PLACE.search(reason)
+        line = first + (int(place[1]) if place and place[1] else body.count("\n") + 1)
+        reason = f"has a rye block that is not TOML ({_TOML_PLACE.sub('', reason)})"
+        raise ItemFormatError(path, reason, line=line, hint=_HINT) from None
+    except (RecursionError, ValueError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ItemFormatError(
+            path, f"has a rye block that is not TOML ({reason})", line=first, hint=_HINT
+        ) from None
+    return values, _key_lines(body, first)
+
+
+def _find_block(text: str, comment: str, path: Path) -> tuple[str, int]:
+    opening, closing = f"{comment} /// rye", f"{comment} ///"
+    lines = text.split("\n")
+    starts = [number for number, line in enumerate(lines) if line.rstrip() == opening]
+    if not starts:
+        raise NoMetadataError(
+            path,
+            "declares no metadata, so it is no item",
+            hint=f"add a block of TOML between '{opening}' and '{closing}'",
+        )
+    if len(starts) > 1:
+        raise ItemFormatError(
+            path,
+            f"has two rye blocks, the first at line {starts[0] + 1}",
+            line=starts[1] + 1,
+            hint=_HINT,
+        )
+    body: list[str] = []
+    for number in range(starts[0] + 1, len(lines)):
+        line = lines[number].rstrip()
+        if line == closing:
+            return "\n".join(body), starts[0] + 1
+        if line != comment and not line.startswith(f"{comment} "):
+            break
+        body.append(line[len(comment) + 1 :])
+    raise ItemFormatError(
+        path, f"has a rye block without an end '{closing}'", line=starts[0] + 1, hint=_HINT
+    )
+
+
+def _key_lines(body: str, first: int) -> dict[str, int]:
+    """The line of each key at the start of a line: for messages, so a guess is good enough."""
+    lines: dict[str, int] = {}
+    for number, line in enumerate(body.split("\n"), first + 1):
+        key = re.match(r"\[*\s*[\"']?([A-Za-z0-9_-]+)", line)
+        if key:
+            lines.setdefault(key[1], number)
+    return lines

@@ -1,0 +1,190 @@
+"""The names that an item may declare, what each must be, and how a declaration becomes Metadata.
+
+Every reader of a format gives a mapping of lower-case names to :class:`Declared`; here, and only
+here, the types are checked.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rye.errors import ItemFormatError, ItemIdError, NoMetadataError
+from rye.items.element import Metadata
+from rye.spaces.ids import check_item_id
+
+MAX_DEPTH = 32
+
+TEXTS = ("version", "tool_type", "category", "description")
+MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
+LISTS = ("inputs", "outputs")
+NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints")
+
+# The version becomes part of the name of a lockfile.
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}")
+_BOUNDS = {"min_version", "max_version"}
+
+
+class RefusedError(Exception):
+    """Between a reader and its door, which knows the file: a reason and its line."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """One declaration: its value, its line in the file and its name as the file spells it."""
+
+    value: Any
+    line: int | None
+    name: str
+
+
+def metadata_from(declarations: Mapping[str, Declared], path: Path, executor_name: str) -> Metadata:
+    """Checks every field; raises :class:`ItemFormatError` with the file, the line and the reason.
+
+    ``executor_name`` is how the file's language spells the one name that must be there.
+    """
+    if "executor_id" not in declarations:
+        raise _no_executor(declarations, path, executor_name)
+    fields: dict[str, Any] = {}
+    for name, declared in declarations.items():
+        fault = _plain_fault(declared.value, declared.name, 0)
+        if not fault:
+            fields[name], fault = _CHECKS[name](declared.value, declared.name)
+        if fault:
+            raise ItemFormatError(path, fault, line=declared.line, hint="correct it and sign again")
+    return Metadata(**fields)
+
+
+def _no_executor(
+    declarations: Mapping[str, Declared], path: Path, executor_name: str
+) -> ItemFormatError:
+    hint = f"declare {executor_name}: the id of a runtime, or an explicit none for a primitive"
+    if set(declarations) <= {"version"}:
+        return NoMetadataError(path, "declares no metadata, so it is no item", hint=hint)
+    return ItemFormatError(path, f"declares no {executor_name}", hint=hint)
+
+
+def kind_of(value: object) -> str:
+    """How a message calls the type of a value."""
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+_KINDS: dict[type, str] = {
+    dict: "a mapping",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "nothing",
+}
+
+
+def _plain_fault(value: object, where: str, depth: int) -> str:
+    """Why the value could not be JSON, if it could not: what is signed must mean one thing."""
+    if isinstance(value, str):
+        return _text_fault(value, where)
+    if value is None or isinstance(value, (int, float)):
+        return _number_fault(value or 0, where)
+    if not isinstance(value, (dict, list)):
+        return f"expected text, a number, a list or a mapping, got {kind_of(value)} in '{where}'"
+    if depth >= MAX_DEPTH:
+        return f"more than {MAX_DEPTH} levels in '{where[:80]}'"
+    if isinstance(value, dict):
+        entries = [(child, f"{where}.{key}") for key, child in value.items()]
+        entries += [(key, f"{where}.{key}") for key in value if not key.isascii()]
+    else:
+        entries = [(child, f"{where}[{index}]") for index, child in enumerate(value)]
+    for child, place in entries:
+        fault = _plain_fault(child, place, depth + 1)
+        if fault:
+            return fault
+    return ""
+
+
+def _text_fault(value: str, where: str) -> str:
+    if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):
+        return ""
+    return f"expected text without surrogates in '{where.encode('ascii', 'replace').decode()}'"
+
+
+def _number_fault(value: int | float, where: str) -> str:
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"expected a finite number in '{where}'"
+    return "" if value.bit_length() <= 64 else f"expected a number of 64 bits in '{where}'"
+
+
+def _expected(what: str, value: object, where: str) -> str:
+    return f"expected {what}, got {kind_of(value)} in '{where}'"
+
+
+def _text(value: object, where: str) -> tuple[object, str]:
+    return value, "" if isinstance(value, str) else _expected("text", value, where)
+
+
+def _version(value: object, where: str) -> tuple[object, str]:
+    if not isinstance(value, str):
+        return value, _expected("text in quotes", value, where)
+    if _VERSION.fullmatch(value) is None:
+        return value, f"expected a version like 1.0.0 in '{where}'"
+    return value, ""
+
+
+def _executor(value: object, where: str) -> tuple[object, str]:
+    if value is None:
+        return None, ""
+    if not isinstance(value, str):
+        return value, _expected("an item id or an explicit none", value, where)
+    try:
+        check_item_id(value)
+    except ItemIdError as error:
+        return value, f"expected an item id in '{where}' ({str(error).split('; ')[0]})"
+    return value, ""
+
+
+def _mapping(value: object, where: str) -> tuple[object, str]:
+    return value, "" if isinstance(value, dict) else _expected("a mapping", value, where)
+
+
+def _list_of_text(value: object, where: str) -> tuple[object, str]:
+    if not isinstance(value, list):
+        return value, _expected("a list of texts", value, where)
+    for index, entry in enumerate(value):
+        if not isinstance(entry, str):
+            return value, _expected("text", entry, f"{where}[{index}]")
+    return tuple(value), ""
+
+
+def _constraints(value: object, where: str) -> tuple[object, str]:
+    if not isinstance(value, dict):
+        return value, _expected("a mapping", value, where)
+    for item_id, bounds in value.items():
+        inside = f"{where}.{item_id}"
+        if not isinstance(bounds, dict):
+            return value, _expected("a mapping", bounds, inside)
+        for bound, version in bounds.items():
+            if bound not in _BOUNDS:
+                return value, f"expected min_version or max_version, got '{bound}' in '{inside}'"
+            _, fault = _version(version, f"{inside}.{bound}")
+            if fault:
+                return value, fault
+    return value, ""
+
+
+_CHECKS = {
+    "executor_id": _executor,
+    "child_constraints": _constraints,
+    **dict.fromkeys(TEXTS, _text),
+    **dict.fromkeys(MAPPINGS, _mapping),
+    **dict.fromkeys(LISTS, _list_of_text),
+    "version": _version,
+}

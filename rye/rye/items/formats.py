@@ -1,0 +1,103 @@
+"""Which extension is read how: the table in ``.ai/formats.yaml`` of the system space."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rye.errors import ItemFormatError
+
+Kind = Literal["python", "yaml", "block"]
+
+_TABLE = Path(__file__).parent.parent / ".ai" / "formats.yaml"
+_HINT = "install rye again"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """How to read a file, and the sign that begins a comment line in it."""
+
+    kind: Kind
+    comment: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormatTable:
+    """The whole of the data."""
+
+    formats: Mapping[str, Format]
+    """By extension with its dot, in the order in which files are looked for."""
+    never: frozenset[str]
+    """Extensions of files that are no items."""
+    skipped: frozenset[str]
+    """Folders that hold no items."""
+
+
+FALLBACK = Format(kind="block", comment="#")
+
+# Editors leave copies such as `tool.py~`; a copy must not become the tool when that is deleted.
+_EXTENSION = re.compile(r"(\.[A-Za-z0-9_+-]{1,16})?")
+
+
+def format_of(path: Path) -> Format:
+    """By the extension alone, as it is spelled; ``#`` comments if it is unknown."""
+    return format_table().formats.get(os.path.splitext(path)[1], FALLBACK)  # noqa: PTH122 - hot
+
+
+@cache
+def known_extensions() -> tuple[str, ...]:
+    """Those of the table, in its order."""
+    return tuple(format_table().formats)
+
+
+def may_be_item(extension: str) -> bool:
+    """Whether a file of an extension that is not in the table may still be an item."""
+    return extension not in format_table().never and _EXTENSION.fullmatch(extension) is not None
+
+
+@cache
+def format_table() -> FormatTable:
+    """Read once a process; raises :class:`ItemFormatError` if the installation is broken."""
+    return read_table(_TABLE)
+
+
+def read_table(path: Path) -> FormatTable:
+    """The table in that file, every field checked."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        data = json.loads("\n".join(line for line in lines if not line.startswith("#")))
+    except (OSError, ValueError) as error:
+        raise ItemFormatError(path, f"is not the table of formats ({error})", hint=_HINT) from None
+    try:
+        return FormatTable(
+            formats=dict(_entries(data["formats"])),
+            never=frozenset(_texts(data["never"])),
+            skipped=frozenset(_texts(data["skipped"])),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ItemFormatError(path, f"is not the table of formats ({error})", hint=_HINT) from None
+
+
+def _entries(rows: Any) -> list[tuple[str, Format]]:
+    entries: list[tuple[str, Format]] = []
+    for row in rows:
+        kind, comment = row["kind"], row["comment"]
+        if kind not in get_args(Kind) or not isinstance(comment, str) or not comment.strip():
+            raise ValueError(f"kind {kind!r} with comment {comment!r}")
+        entry = Format(kind=kind, comment=comment)
+        entries += [(extension, entry) for extension in _texts(row["extensions"])]
+    if len(dict(entries)) != len(entries):
+        raise ValueError("an extension occurs twice")
+    return entries
+
+
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("expected a list of texts")
+    return values

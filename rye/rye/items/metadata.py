@@ -1,0 +1,87 @@
+"""What a file says of itself. It is parsed, never run; a file that cannot be read is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from rye.errors import ItemFormatError
+from rye.items.declarations import NAMES, Declared, metadata_from
+from rye.items.element import ItemFile, Metadata
+from rye.items.formats import Format, format_of
+from rye.items.typos import meant
+
+_HINT = "save it as UTF-8 and sign again"
+
+# As the interpreter looks for it; the signature line may have moved it down by one.
+_CODING = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_UTF8 = {b"utf-8", b"utf8", b"utf_8", b"ascii", b"us-ascii"}
+
+
+def parse_metadata(file: ItemFile) -> Metadata:
+    """The declarations of the file, every type checked.
+
+    Raises :class:`ItemFormatError` with the file, the line and the reason, and its subclass
+    :class:`NoMetadataError` for a file that declares nothing and so is no item.
+    """
+    item_format = format_of(file.path)
+    text = _text_of(file, item_format)
+    if item_format.kind == "python":
+        from rye.items.python_literals import declarations_of
+
+        return metadata_from(declarations_of(text, file.path), file.path, "__executor_id__")
+    if item_format.kind == "yaml":
+        from rye.items.strict_yaml import load_mapping
+
+        values, lines = load_mapping(text, file.path)
+    else:
+        from rye.items.comment_block import load_block
+
+        values, lines = load_block(text, item_format.comment, file.path)
+    return metadata_from(_declarations(values, lines, file.path), file.path, "executor_id")
+
+
+def _text_of(file: ItemFile, item_format: Format) -> str:
+    content = file.content
+    if content.startswith(b"\xef\xbb\xbf"):
+        raise ItemFormatError(file.path, "begins with a byte order mark", line=1, hint=_HINT)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ItemFormatError(file.path, "is not UTF-8", line=line, hint=_HINT) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise ItemFormatError(file.path, "has a NUL character", line=line, hint=_HINT)
+    if item_format.kind == "python":
+        _refuse_other_encoding(content, file.path)
+    return text
+
+
+def _refuse_other_encoding(content: bytes, path: Path) -> None:
+    """The interpreter must not see another text than the one that was checked."""
+    for number, line in enumerate(content.split(b"\n", 3)[:3], 1):
+        coding = _CODING.match(line)
+        if coding and coding[1].lower() not in _UTF8:
+            raise ItemFormatError(
+                path, "declares an encoding other than UTF-8", line=number, hint=_HINT
+            )
+
+
+def _declarations(values: dict[str, Any], lines: dict[str, int], path: Path) -> dict[str, Declared]:
+    found = {}
+    for key, value in values.items():
+        line = lines.get(key)
+        if key in NAMES:
+            found[key] = Declared(value=value, line=line, name=key)
+            continue
+        intended = meant(key, NAMES)
+        if intended is not None:
+            raise ItemFormatError(
+                path,
+                f"unknown key '{key}' (did you mean '{intended}'?)",
+                line=line,
+                hint="correct it and sign again",
+            )
+    return found

@@ -1,0 +1,1 @@
+"""Where items live: an id becomes a path."""

@@ -1,0 +1,102 @@
+"""Every id of one space, for short ids, lists and "did you mean"."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from rye.errors import ItemIdError
+from rye.spaces.folders import Listing, Stamp, is_settled, list_folder, stamp_of
+from rye.spaces.ids import check_item_id
+from rye.spaces.model import Space
+
+_MAX_FOLDER_DEPTH = 32
+_YOUNG: Stamp = (0, 0, 0, 0)  # equal to no folder's, so that the folder is read again
+
+
+class SpaceIndex:
+    """Built on first use; afterwards only folders that changed are read again."""
+
+    def __init__(self, space: Space) -> None:
+        self._root = os.fspath(space.tools)
+        self._listings: dict[str, tuple[Stamp, Listing]] = {}
+        self._stamps: tuple[tuple[str, Stamp], ...] = ()
+        self.items: dict[str, list[str]] = {}
+        """Item ids, sorted, with the names of the files that bear them."""
+        self.by_stem: dict[str, list[str]] = {}
+        """The last part of an id, and the ids that end in it."""
+
+    def refresh(self) -> tuple[tuple[str, Stamp], ...]:
+        """Brings the index up to date; gives every folder that it was made from.
+
+        Costs a ``stat`` for each folder, not for each file.
+        """
+        seen: dict[str, tuple[Stamp, Listing]] = {}
+        changed = False
+        pending = [("", 0)]
+        while pending:
+            folder, depth = pending.pop()
+            path = f"{self._root}/{folder}".rstrip("/")
+            stamp = stamp_of(path)
+            known = self._listings.get(folder)
+            if known is None or known[0] != stamp:
+                # The stamp was taken before the folder is read, so a later change alters it;
+                # one that is too young to tell is not kept.
+                known = (stamp if is_settled(stamp) else _YOUNG, list_folder(path))
+                changed = True
+            seen[folder] = known
+            if depth < _MAX_FOLDER_DEPTH:
+                prefix = f"{folder}/" if folder else ""
+                pending += [(prefix + name, depth + 1) for name in known[1].folders]
+        if changed or len(seen) != len(self._listings):
+            self._listings = seen
+            self._rebuild()
+            self._stamps = tuple(
+                (f"{self._root}/{folder}".rstrip("/"), stamp)
+                for folder, (stamp, _) in sorted(seen.items())
+            )
+        return self._stamps
+
+    def _rebuild(self) -> None:
+        items: dict[str, list[str]] = {}
+        for folder, (_, listing) in self._listings.items():
+            prefix = f"{folder}/" if folder else ""
+            for stem, names in listing.stems.items():
+                if _is_id(prefix + stem):
+                    items[prefix + stem] = names
+        self.items = dict(sorted(items.items()))
+        self.by_stem = {}
+        for item_id in self.items:
+            self.by_stem.setdefault(item_id.rpartition("/")[2], []).append(item_id)
+
+
+def nearest_names(item_id: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """The ids that a person may have meant, the likeliest first."""
+    import difflib
+
+    stem = item_id.rpartition("/")[2]
+    pairs = _pairs(item_id)
+    candidates = sorted(
+        set(known),
+        key=lambda each: (each.rpartition("/")[2] != stem, -len(pairs & _pairs(each)), each),
+    )[:200]
+    same_stem = [each for each in candidates if each.rpartition("/")[2] == stem]
+    close = difflib.get_close_matches(item_id, candidates, n=limit, cutoff=0.6)
+    close_stems = [
+        each
+        for each in candidates
+        if difflib.get_close_matches(stem, [each.rpartition("/")[2]], n=1, cutoff=0.75)
+    ]
+    return list(dict.fromkeys((*same_stem, *close, *close_stems)))[:limit]
+
+
+def _pairs(text: str) -> set[str]:
+    return {text[index : index + 2] for index in range(len(text) - 1)}
+
+
+def _is_id(text: str) -> bool:
+    try:
+        check_item_id(text)
+    except ItemIdError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Who signed a file, and whether that counts here."""

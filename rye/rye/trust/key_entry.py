@@ -1,0 +1,184 @@
+"""The two small files of a trust store, as text: a trusted key, and the approval of one.
+
+::
+
+    fingerprint = "4be1c20d9a7f3358"
+    owner = "alice@example.org"
+    created = "2026-11-03T14:25:30Z"
+    public_key = \"\"\"
+    -----BEGIN PUBLIC KEY-----
+    …
+    -----END PUBLIC KEY-----
+    \"\"\"
+
+An approval has ``fingerprint``, ``approved`` and ``public_key_sha256``: the fingerprint of 64 bits
+says which key is meant, the whole hash pins it. Fields that are not known are left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lilux.primitives.signing import compute_key_fingerprint
+
+FINGERPRINT = re.compile(r"[0-9a-f]{16}")
+MAX_OWNER_CHARACTERS = 200
+
+# The one spelling of an Ed25519 key as SubjectPublicKeyInfo: twelve fixed bytes, then the key. That
+# it is one is seen without loading a cryptographic library.
+_PUBLIC_KEY = re.compile(
+    rb"-----BEGIN PUBLIC KEY-----\n"
+    rb"MCowBQYDK2VwAyEA[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\n"
+    rb"-----END PUBLIC KEY-----\n"
+)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class EntryFormatError(ValueError):
+    """A reason why a file is no entry, told where the file's name is known already."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrustedKey:
+    """A public key and whose it is said to be."""
+
+    fingerprint: str
+    owner: str
+    public_key: bytes
+    created: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Approval:
+    """The user's word for one key that a project brings."""
+
+    fingerprint: str
+    public_key_sha256: str
+    approved: str
+
+
+def trusted_key(public_key: bytes, owner: str, created: str) -> TrustedKey:
+    """Make an entry; raises :class:`EntryFormatError` for a key or an owner that has no place."""
+    key = TrustedKey(
+        fingerprint=compute_key_fingerprint(public_key),
+        owner=owner,
+        public_key=public_key,
+        created=created,
+    )
+    _check_trusted_key(key)
+    return key
+
+
+def parse_trusted_key(data: bytes, stem: str) -> TrustedKey:
+    """Read a file named ``{stem}.toml``; raises :class:`EntryFormatError` with the reason."""
+    table = _load(data)
+    key = TrustedKey(
+        fingerprint=_text(table, "fingerprint"),
+        owner=_text(table, "owner"),
+        public_key=_text(table, "public_key").encode(),
+        created=_text(table, "created"),
+    )
+    _check_trusted_key(key)
+    _check_name(key.fingerprint, stem)
+    return key
+
+
+def render_trusted_key(key: TrustedKey) -> bytes:
+    """The text of the entry's file."""
+    lines = (
+        f'fingerprint = "{key.fingerprint}"',
+        f"owner = {_quoted(key.owner)}",
+        f"created = {_quoted(key.created)}",
+        f'public_key = """\n{key.public_key.decode("ascii")}"""',
+    )
+    return ("\n".join(lines) + "\n").encode()
+
+
+def parse_approval(data: bytes, stem: str) -> Approval:
+    """Read a file named ``{stem}.toml``; raises :class:`EntryFormatError` with the reason."""
+    table = _load(data)
+    approval = Approval(
+        fingerprint=_text(table, "fingerprint"),
+        public_key_sha256=_text(table, "public_key_sha256"),
+        approved=_text(table, "approved"),
+    )
+    if not _SHA256.fullmatch(approval.public_key_sha256):
+        raise EntryFormatError("public_key_sha256 is not 64 lower-case hex digits")
+    _check_name(approval.fingerprint, stem)
+    return approval
+
+
+def render_approval(approval: Approval) -> bytes:
+    """The text of the approval's file."""
+    lines = (
+        f'fingerprint = "{approval.fingerprint}"',
+        f"approved = {_quoted(approval.approved)}",
+        f'public_key_sha256 = "{approval.public_key_sha256}"',
+    )
+    return ("\n".join(lines) + "\n").encode()
+
+
+def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
+    """The approval that pins a key."""
+    return Approval(
+        fingerprint=fingerprint,
+        public_key_sha256=hashlib.sha256(public_key).hexdigest(),
+        approved=approved,
+    )
+
+
+def is_public_key(data: bytes) -> bool:
+    """Tell whether ``data`` is the PEM of an Ed25519 public key in its one spelling."""
+    return _PUBLIC_KEY.fullmatch(data) is not None
+
+
+def time_now() -> str:
+    """The present second, as ``created`` and ``approved`` spell it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _check_trusted_key(key: TrustedKey) -> None:
+    if not is_public_key(key.public_key):
+        raise EntryFormatError("public_key is not the PEM of an Ed25519 public key")
+    if key.fingerprint != compute_key_fingerprint(key.public_key):
+        raise EntryFormatError("fingerprint is not that of public_key")
+    for name, text in (("owner", key.owner), ("created", key.created)):
+        # What is shown to a person who decides about trust must not steer the terminal.
+        if not text.isprintable() or len(text) > MAX_OWNER_CHARACTERS:
+            raise EntryFormatError(
+                f"{name} is not one line of at most {MAX_OWNER_CHARACTERS} printable characters"
+            )
+
+
+def _check_name(fingerprint: str, stem: str) -> None:
+    if not FINGERPRINT.fullmatch(fingerprint):
+        raise EntryFormatError("fingerprint is not 16 lower-case hex digits")
+    if fingerprint != stem:
+        raise EntryFormatError(f"it holds key {fingerprint}, which its name does not say")
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise EntryFormatError("it is not TOML") from error
+
+
+def _text(table: dict[str, Any], name: str) -> str:
+    value = table.get(name)
+    if not isinstance(value, str):
+        raise EntryFormatError(f"{name} is not a string" if name in table else f"{name} is missing")
+    return value
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    # Of a JSON string, only escapes of what is not printable would differ from TOML's.
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,148 @@
+"""A folder of small files that decide about trust: safe reads, and a cheap look for changes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import stat
+import time
+from collections.abc import Hashable
+from pathlib import Path
+
+MAX_ENTRY_BYTES = 16 * 1024
+MAX_ENTRIES = 1000
+
+# Non-blocking, so that a FIFO in the place of a key cannot hold the caller up.
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Two changes of a folder within one tick of the file system's clock look like one.
+_TICK_NS = 50_000_000
+_ABSENCE = frozenset({errno.ENOENT, errno.ENOTDIR})
+
+
+class KeyFileProblem(ValueError):  # noqa: N818 - never leaves the package; becomes a KeyStoreError
+    """What keeps a file from being used, naming it, and what mends that."""
+
+
+class KeyFolder:
+    """The ``*.toml`` files of one folder, which need not be there.
+
+    A ``guarded`` folder counts only while nobody but its owner may write to it, and the owner is
+    the user or root; the same holds for its files. :meth:`look` sees changes; everything else
+    answers from the last look.
+    """
+
+    def __init__(self, path: Path, *, guarded: bool) -> None:
+        self.path = path
+        self.guarded = guarded
+        self.stems: tuple[str, ...] = ()
+        self.problem = ""
+        self._text = str(path)
+        self._files: tuple[str, ...] = ()
+        self._listed: tuple[int, ...] | None = None
+        self._settled = False
+
+    def look(self) -> Hashable:
+        """See what is there; gives a value that is another one after any change."""
+        try:
+            status = os.stat(self._text)  # noqa: PTH116 - every call of a tool pays for it
+        except OSError as error:
+            absent = error.errno in _ABSENCE
+            if self._listed is not None or self.problem or not absent:
+                self._forget("" if absent else _cannot_read(self.path, error))
+            return self.problem
+        listed = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        if listed != self._listed or not self._settled:
+            self._list(status)
+            self._listed = listed
+            self._settled = time.time_ns() - status.st_ctime_ns > _TICK_NS
+        return (listed, self._files, tuple([file_identity(path) for path in self._files]))
+
+    def read(self, stem: str) -> bytes:
+        """The bytes of ``{stem}.toml``; raises :class:`KeyFileProblem`."""
+        if self.problem:
+            raise KeyFileProblem(self.problem)
+        return read_key_file(self.path / f"{stem}.toml", guarded=self.guarded)
+
+    def _forget(self, problem: str) -> None:
+        self.stems, self._files, self._listed, self.problem = (), (), None, problem
+
+    def _list(self, status: os.stat_result) -> None:
+        self._forget(guard(self.path, status) if self.guarded else "")
+        try:
+            with os.scandir(self._text) as found:
+                names = []
+                for entry in found:
+                    if entry.name.endswith(".toml"):
+                        names.append(entry.name)
+                    if len(names) > MAX_ENTRIES:
+                        self._forget(
+                            f"{self.path} holds more than {MAX_ENTRIES} keys; "
+                            "remove those that are not needed"
+                        )
+                        return
+        except OSError as error:
+            self._forget(_cannot_read(self.path, error))
+            return
+        names.sort()
+        self.stems = tuple(name.removesuffix(".toml") for name in names)
+        self._files = tuple(f"{self._text}/{name}" for name in names)
+
+
+def file_identity(path: str) -> Hashable:
+    """What tells one state of a file from another without reading it; ``None`` if it is absent."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return (
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_mode,
+    )
+
+
+def read_key_file(path: Path, *, guarded: bool) -> bytes:
+    """Read a small regular file that is no symlink; raises :class:`KeyFileProblem`."""
+    try:
+        descriptor = os.open(path, _OPEN)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise KeyFileProblem(f"{path} is a symlink; put the file itself there") from None
+        raise KeyFileProblem(_cannot_read(path, error)) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise KeyFileProblem(f"{path} is not a regular file; put the key itself there")
+        if guarded and (problem := guard(path, status)):
+            raise KeyFileProblem(problem)
+        data = os.read(descriptor, MAX_ENTRY_BYTES + 1)
+    except OSError as error:
+        raise KeyFileProblem(_cannot_read(path, error)) from error
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_ENTRY_BYTES:
+        raise KeyFileProblem(f"{path} is larger than {MAX_ENTRY_BYTES} bytes; restore or remove it")
+    return data
+
+
+def guard(path: Path, status: os.stat_result) -> str:
+    """Say why others could have changed ``path``, and what to do; empty if they could not."""
+    if status.st_uid not in (os.geteuid(), 0):
+        return (
+            f"{path} belongs to another user (uid {status.st_uid}); "
+            "make it yours, or use a user space that is"
+        )
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o022:
+        return (
+            f"{path} may be changed by others (mode {mode:04o}); "
+            f"close it with: chmod go-w {shlex.quote(str(path))}"
+        )
+    return ""
+
+
+def _cannot_read(path: Path, error: OSError) -> str:
+    return f"cannot read {path}: {error.strerror}; make it readable for you"

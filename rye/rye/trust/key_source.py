@@ -1,0 +1,134 @@
+"""Where a trust store's keys come from, and one entry read from there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lilux.primitives.signing import compute_key_fingerprint
+
+from rye.context import Context
+from rye.spaces.model import Space, SpaceName
+from rye.trust.key_entry import (
+    EntryFormatError,
+    TrustedKey,
+    is_public_key,
+    parse_approval,
+    parse_trusted_key,
+)
+from rye.trust.key_folder import KeyFileProblem, KeyFolder, guard, read_key_file
+
+_MEND = "mend it, or remove it"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeyEntry:
+    """One key of the store, or one file that should have been one."""
+
+    fingerprint: str
+    """What the file's name says; of the user's own key, what it is."""
+    space: SpaceName
+    bundle: str = ""
+    path: Path
+    owner: str = ""
+    created: str = ""
+    public_key: bytes = field(default=b"", repr=False)
+    own: bool = False
+    """Whether this is the key that the user signs with."""
+    counts: bool = False
+    """Whether a signature by this key makes an item trusted."""
+    problem: str = ""
+    """Why the file cannot be used, and what to do; empty if it can."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeySource:
+    """The ``trusted_keys`` of one space."""
+
+    space: SpaceName
+    bundle: str
+    folder: KeyFolder
+
+    def entry(self, stem: str, approvals: KeyFolder) -> KeyEntry:
+        """Read ``{stem}.toml``; a project's key counts if ``approvals`` have it."""
+        path = self.folder.path / f"{stem}.toml"
+        problem = ""
+        key = TrustedKey(fingerprint=stem, owner="", public_key=b"", created="")
+        try:
+            key = parse_trusted_key(self.folder.read(stem), stem)
+        except EntryFormatError as error:
+            problem = f"{path}: {error}; {_MEND}"
+        except KeyFileProblem as error:
+            problem = str(error)
+        return KeyEntry(
+            fingerprint=key.fingerprint,
+            space=self.space,
+            bundle=self.bundle,
+            path=path,
+            owner=key.owner,
+            created=key.created,
+            public_key=key.public_key,
+            counts=not problem and (self.space != "project" or _is_approved(key, approvals)),
+            problem=problem,
+        )
+
+
+def sources_of(context: Context, spaces: Sequence[Space] | None) -> tuple[KeySource, ...]:
+    """The user's source, then those of the system, then the project's, unless it is the user's."""
+    if spaces is None:
+        from rye.spaces.bundles import system_spaces
+
+        spaces = system_spaces(context)
+    user, project = context.user_space / ".ai", context.project_path / ".ai"
+    found = [_source("user", user, guarded=True)]
+    # Whoever may write into the system space may change the program itself, and a project's keys
+    # are pinned by the user's approval: only the user's own word has to be guarded.
+    found += [
+        _source("system", space.root, bundle=space.bundle, guarded=False)
+        for space in spaces
+        if space.name == "system"
+    ]
+    if project != user:
+        found.append(_source("project", project, guarded=False))
+    return tuple(found)
+
+
+def read_own_key(path: Path) -> KeyEntry:
+    """The entry of the public key that belongs to the user's private one."""
+    public_key, problem = b"", ""
+    try:
+        public_key = read_key_file(path, guarded=True)
+        problem = guard(path.parent, path.parent.stat())
+        if not is_public_key(public_key):
+            problem = f"{path} is not the PEM of an Ed25519 public key; {_MEND}"
+    except KeyFileProblem as error:
+        problem = str(error)
+    except OSError as error:
+        problem = f"cannot read {path.parent}: {error.strerror}; make it readable for you"
+    return KeyEntry(
+        fingerprint=compute_key_fingerprint(public_key) if public_key else "",
+        space="user",
+        path=path,
+        owner="you",
+        public_key=public_key,
+        own=True,
+        counts=not problem,
+        problem=problem,
+    )
+
+
+def _source(name: SpaceName, root: Path, *, guarded: bool, bundle: str = "") -> KeySource:
+    folder = KeyFolder(root / "trusted_keys", guarded=guarded)
+    return KeySource(space=name, bundle=bundle, folder=folder)
+
+
+def _is_approved(key: TrustedKey, approvals: KeyFolder) -> bool:
+    if key.fingerprint not in approvals.stems:
+        return False
+    try:
+        approval = parse_approval(approvals.read(key.fingerprint), key.fingerprint)
+    except (EntryFormatError, KeyFileProblem):
+        return False
+    return approval.public_key_sha256 == hashlib.sha256(key.public_key).hexdigest()

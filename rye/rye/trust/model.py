@@ -1,0 +1,34 @@
+"""What the third station hands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Standing(Enum):
+    """The five things that can be said of an item."""
+
+    TRUSTED = "trusted"
+    UNSIGNED = "unsigned"
+    CHANGED = "changed"
+    FORGED = "forged"
+    UNTRUSTED = "untrusted"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What the bytes of an item, its signature line and the trust store say together."""
+
+    standing: Standing
+    content_hash: str
+    """SHA-256 of the content without the signature line, whatever the standing."""
+    fingerprint: str = ""
+    """The key that the signature line names."""
+    signed_at: str = ""
+    """The timestamp of the signature line."""
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the item may run."""
+        return self.standing is Standing.TRUSTED

@@ -1,0 +1,156 @@
+"""Signing, trusting and verifying as functions: typed results, nothing printed.
+
+A :class:`~pathlib.Path` names a file, a ``str`` names an item (or a key by its fingerprint).
+Relative paths start from the project.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rye.context import Context
+from rye.errors import ItemNotFoundError, KeyStoreError, RyeError
+from rye.items.formats import format_of
+from rye.items.reader import read_item
+from rye.spaces.model import Resolution, Space
+from rye.spaces.resolver import Resolver
+from rye.trust.key_entry import EntryFormatError, parse_trusted_key
+from rye.trust.key_folder import KeyFileProblem, read_key_file
+from rye.trust.key_source import KeyEntry
+from rye.trust.model import Verdict
+from rye.trust.signer import SignedItem, Signer
+from rye.trust.store import TrustStore
+from rye.trust.verify import judge, refusal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ItemReport:
+    """What verification found out about one file."""
+
+    item_id: str
+    """The id, if the file lies where items do; otherwise the path."""
+    path: Path
+    verdict: Verdict | None
+    """``None`` if the file could not be read."""
+    error: RyeError | None
+    """What ``verify_item`` would raise, with the command that mends it; ``None`` if trusted."""
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the item may run."""
+        return self.error is None
+
+
+def sign_item(target: Path | str, context: Context) -> SignedItem:
+    """Sign one item or file with the user's own key, which is made on first use.
+
+    Idempotent: what the key has signed as it is stays untouched, an outdated line is replaced.
+    Raises :class:`KeyStoreError` if the key cannot be used, and what resolving, reading or writing
+    the file raises.
+    """
+    return sign_items([target], context)[0]
+
+
+def sign_items(targets: Iterable[Path | str], context: Context) -> tuple[SignedItem, ...]:
+    """Sign in the order given, and stop with the error of the first that cannot be signed."""
+    resolver = Resolver(context)
+    located = [_locate(target, resolver, context) for target in targets]
+    signer = Signer.of_user(TrustStore(context, spaces=resolver.spaces).key_folder)
+    return tuple([signer.sign_file(path, root) for path, root, _ in located])
+
+
+def trust_add(source: Path | str, context: Context, *, owner: str | None = None) -> KeyEntry:
+    """Let a key count: that of a file, or the one that the project brings under a fingerprint.
+
+    A file is a ``public_key.pem`` or the ``.toml`` of another trust store; ``owner`` says whose it
+    is, in place of what the latter says. A key that counts already is left alone. Raises
+    :class:`KeyStoreError`.
+    """
+    store = TrustStore(context)
+    if isinstance(source, str):
+        entry = store.find(source)
+        return entry if entry is not None and entry.counts else store.approve(source)
+    path = Path(os.path.realpath(context.project_path / source))
+    public_key, stated_owner = _read_public_key(path)
+    return store.add(public_key, stated_owner if owner is None else owner)
+
+
+def trust_remove(fingerprint: str, context: Context) -> tuple[Path, ...]:
+    """Take back trust or approval; gives the removed files. Raises :class:`KeyStoreError`."""
+    return TrustStore(context).remove(fingerprint)
+
+
+def trust_list(context: Context) -> tuple[KeyEntry, ...]:
+    """Every key of the three spaces, whether it counts, and what is wrong with it if anything."""
+    return TrustStore(context).entries()
+
+
+def verify_paths(targets: Iterable[Path | str], context: Context) -> tuple[ItemReport, ...]:
+    """Judge files or items. Never raises for what a file is; an id that names nothing is raised."""
+    resolver = Resolver(context)
+    store = TrustStore(context, spaces=resolver.spaces)
+    located = [_locate(target, resolver, context) for target in targets]
+    return tuple([_report(path, root, item_id, store) for path, root, item_id in located])
+
+
+def verify_all(context: Context, space: Space | None = None) -> tuple[ItemReport, ...]:
+    """Judge every item of one space, or of all; also those that another space shadows."""
+    resolver = Resolver(context)
+    store = TrustStore(context, spaces=resolver.spaces)
+    return tuple(
+        [
+            _report(found.path, found.space.root, found.item_id, store)
+            for each in (resolver.spaces if space is None else (space,))
+            for found in resolver.iter_items(each)
+            if found.path is not None
+        ]
+    )
+
+
+def _report(path: Path, space_root: Path, item_id: str, store: TrustStore) -> ItemReport:
+    try:
+        file = read_item(path, space_root)
+    except RyeError as error:
+        return ItemReport(item_id=item_id, path=path, verdict=None, error=error)
+    comment = format_of(path).comment
+    verdict = judge(file, comment, store)
+    refused = None if verdict.trusted else refusal(file, comment, store, item_id, verdict)
+    return ItemReport(item_id=item_id, path=path, verdict=verdict, error=refused)
+
+
+def _locate(target: Path | str, resolver: Resolver, context: Context) -> tuple[Path, Path, str]:
+    """The path of a target, the folder that it must not leave, and its id."""
+    if isinstance(target, str):
+        return _location_of(resolver.resolve(target))
+    path = Path(os.path.normpath(context.project_path / target))
+    for space in resolver.spaces:
+        if path.is_relative_to(space.tools):
+            return path, space.root, path.relative_to(space.tools).with_suffix("").as_posix()
+    return path, Path(os.path.realpath(path)).parent, str(path)
+
+
+def _location_of(found: Resolution) -> tuple[Path, Path, str]:
+    if found.path is None:
+        raise ItemNotFoundError(
+            f"{found.item_id} is a primitive without a file", hint="name an item that has one"
+        )
+    return found.path, found.space.root, found.item_id
+
+
+def _read_public_key(path: Path) -> tuple[bytes, str]:
+    try:
+        data = read_key_file(path, guarded=False)
+        if path.suffix == ".toml":
+            key = parse_trusted_key(data, path.stem)
+            return key.public_key, key.owner
+    except KeyFileProblem as error:
+        raise KeyStoreError(f"cannot trust this key: {error}") from None
+    except EntryFormatError as error:
+        raise KeyStoreError(
+            f"cannot trust this key: {path}: {error}", hint="pass the public_key.pem of its owner"
+        ) from None
+    # A fingerprint is of the one spelling; mail and editors change how lines end.
+    return b"\n".join(data.strip().splitlines()) + b"\n", ""

@@ -1,0 +1,94 @@
+"""``python -m rye.trust.release``: sign the system space anew.
+
+A release key lives as long as this command: it signs every file, its public half is written into
+the space, and the private half is never stored. Run it after any change to a system item.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lilux.primitives.atomic import atomic_write
+
+from rye.errors import KeyStoreError, RyeError
+from rye.trust.key_entry import render_trusted_key, time_now, trusted_key
+from rye.trust.signer import SignedItem, Signer
+
+OWNER = "rye release"
+
+_KEYS = "trusted_keys"
+# What running leaves behind is not shipped.
+_NOT_SHIPPED = frozenset({"__pycache__", "lockfiles", "node_modules"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Release:
+    """A system space that one key has signed."""
+
+    fingerprint: str
+    signed: tuple[SignedItem, ...]
+    removed_keys: tuple[Path, ...]
+
+
+def release(root: Path, owner: str = OWNER) -> Release:
+    """Sign every file of the ``.ai`` folder ``root`` with a fresh key, and retire the old keys.
+
+    Should it break off, the old keys are still there: what is not signed anew stays trusted.
+    Raises :class:`RyeError` for a file that cannot be signed or written.
+    """
+    signer = Signer.fresh()
+    keys = root / _KEYS
+    key = trusted_key(signer.public_key, owner, time_now())
+    new = keys / f"{key.fingerprint}.toml"
+    try:
+        keys.mkdir(exist_ok=True)
+        atomic_write(new, render_trusted_key(key))
+        signed = tuple([signer.sign_file(path, root) for path in shipped_files(root)])
+        old = tuple(sorted(path for path in keys.glob("*.toml") if path != new))
+        for path in old:
+            path.unlink()
+    except OSError as error:
+        raise KeyStoreError(
+            f"cannot write to {root}: {error.strerror}",
+            hint="run this on a copy that you may change",
+        ) from error
+    return Release(fingerprint=signer.fingerprint, signed=signed, removed_keys=old)
+
+
+def shipped_files(root: Path) -> Iterator[Path]:
+    """Every file of a space that bears a signature line: all but keys and what running leaves."""
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(
+            name
+            for name in names
+            if name not in _NOT_SHIPPED and not (name == _KEYS and Path(folder) == root)
+        )
+        for name in sorted(files):
+            yield Path(folder, name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Sign the system space of this installation, or the ``.ai`` folder that is given."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if len(given) > 1 or (given and given[0].startswith("-")):
+        sys.stderr.write("usage: python -m rye.trust.release [FOLDER]\n")
+        return 2
+    root = Path(given[0]) if given else Path(__file__).parent.parent / ".ai"
+    if not root.is_dir():
+        sys.stderr.write(f"{root} is no folder; name the .ai folder to sign\n")
+        return 2
+    try:
+        done = release(root.resolve())
+    except RyeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"signed {len(done.signed)} files with key {done.fingerprint}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,122 @@
+"""A key at work: it puts a signature line into a file, atomically."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lilux.primitives.atomic import atomic_write
+from lilux.primitives.errors import KeyFileError
+from lilux.primitives.signing import (
+    compute_key_fingerprint,
+    ensure_keypair,
+    generate_keypair,
+    verify_signature,
+)
+
+from rye.errors import ItemFormatError, KeyStoreError
+from rye.items.formats import FALLBACK, format_of, may_be_item
+from rye.items.reader import read_item
+from rye.trust.signature import compose, split_signature, timestamp_now
+
+# No items, but what tools depend on; the other extensions that items never have know no ``#``.
+_NO_ITEMS_BUT_SIGNABLE = frozenset({".toml", ".pyi"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignedItem:
+    """A file that bears a valid signature line."""
+
+    path: Path
+    fingerprint: str
+    content_hash: str
+    changed: bool
+    """``False`` if the line was there already, by the same key and for the same content."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signer:
+    """A key pair in memory."""
+
+    private_key: bytes = field(repr=False)
+    public_key: bytes
+
+    @classmethod
+    def of_user(cls, key_folder: Path) -> Signer:
+        """The user's own pair, made on first use; raises :class:`KeyStoreError`."""
+        try:
+            private_key, public_key = ensure_keypair(key_folder)
+        except KeyFileError as error:
+            raise KeyStoreError(f"cannot use your key: {error}") from None
+        return cls(private_key=private_key, public_key=public_key)
+
+    @classmethod
+    def fresh(cls) -> Signer:
+        """A new pair that is nowhere but here."""
+        private_key, public_key = generate_keypair()
+        return cls(private_key=private_key, public_key=public_key)
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the key."""
+        return compute_key_fingerprint(self.public_key)
+
+    def sign_file(self, path: Path, space_root: Path) -> SignedItem:
+        """Give the file a signature line, or a new one in place of its old; its mode stays.
+
+        A file that this key has signed as it is stays untouched. Raises what ``read_item`` does,
+        and :class:`ItemFormatError` for a file that cannot bear a line or cannot be written.
+        """
+        # Through a link, the file itself is written, and the link left alone.
+        real = Path(os.path.realpath(path))
+        content = read_item(real, Path(os.path.realpath(space_root))).content
+        comment = _comment_of(path)
+        changed = not self._has_signed(content, comment)
+        if changed:
+            content = compose(
+                content,
+                comment,
+                private_key=self.private_key,
+                fingerprint=self.fingerprint,
+                timestamp=timestamp_now(),
+            )
+            _replace(real, content)
+        return SignedItem(
+            path=path,
+            fingerprint=self.fingerprint,
+            content_hash=split_signature(content, comment).content_hash,
+            changed=changed,
+        )
+
+    def _has_signed(self, content: bytes, comment: str) -> bool:
+        line, _, content_hash = split_signature(content, comment)
+        return (
+            line is not None
+            and line.content_hash == content_hash
+            and line.fingerprint == self.fingerprint
+            and verify_signature(line.signed_digest, line.signature, self.public_key)
+        )
+
+
+def _comment_of(path: Path) -> str:
+    found = format_of(path)
+    suffix = path.suffix
+    if found is FALLBACK and not may_be_item(suffix) and suffix not in _NO_ITEMS_BUT_SIGNABLE:
+        raise ItemFormatError(
+            path,
+            f"a {suffix} file has no comments, so it cannot bear a signature line",
+            hint="keep what has to be signed in another format",
+        )
+    return found.comment
+
+
+def _replace(path: Path, content: bytes) -> None:
+    try:
+        atomic_write(path, content, mode=stat.S_IMODE(path.stat().st_mode))
+    except OSError as error:
+        reason = (error.strerror or "input/output error").lower()
+        raise ItemFormatError(
+            path, f"cannot be written ({reason})", hint="sign it where you may write to it"
+        ) from error

@@ -1,0 +1,131 @@
+"""The judgement: bytes, a comment sign and keys in; a verdict out."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+
+from rye.errors import (
+    ChangedError,
+    ForgedError,
+    KeyStoreError,
+    TrustError,
+    UnsignedError,
+    UntrustedKeyError,
+)
+from rye.items.element import ItemFile
+from rye.trust.model import Standing, Verdict
+from rye.trust.signature import has_broken_line, split_signature
+from rye.trust.store import TrustStore
+
+# Far more than a machine has items; a bound only so that a server cannot grow without end.
+_MAX_VERDICTS = 16_384
+
+
+def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
+    """Say where an item stands. The path plays no part, and nothing is read but keys.
+
+    What was judged before by the same state of the store costs a hash and a lookup. The store
+    sees changes when its ``stamp()`` is called: call that once before the items of one call.
+    """
+    verdicts = store.verdicts
+    key = (hashlib.sha256(file.content).digest(), comment)
+    verdict = verdicts.get(key)
+    if verdict is None:
+        verdict = _judge(file.content, comment, store)
+        if len(verdicts) >= _MAX_VERDICTS:
+            verdicts.clear()
+        verdicts[key] = verdict
+    return verdict
+
+
+def verify_item(file: ItemFile, comment: str, store: TrustStore, item_id: str) -> Verdict:
+    """Judge an item that is about to run, and let only a trusted one pass.
+
+    Raises :class:`UnsignedError`, :class:`ChangedError`, :class:`ForgedError` or
+    :class:`UntrustedKeyError`, each ending in the command that mends it, or
+    :class:`KeyStoreError` if the trust store has the key in an entry that cannot be used.
+    """
+    verdict = judge(file, comment, store)
+    if verdict.trusted:
+        return verdict
+    raise refusal(file, comment, store, item_id, verdict)
+
+
+def refusal(
+    file: ItemFile, comment: str, store: TrustStore, item_id: str, verdict: Verdict
+) -> TrustError:
+    """The error that tells why an item with this verdict may not run."""
+    path, key = file.path, verdict.fingerprint
+    sign = f"rye sign {shlex.quote(str(path))}"
+    if verdict.standing is Standing.UNTRUSTED:
+        return _untrusted(item_id, file, key, store)
+    if verdict.standing is Standing.CHANGED:
+        return ChangedError(
+            f"{item_id} was changed after key {key} signed it at {verdict.signed_at}: {path}",
+            hint=f"read what changed, then sign it again with: {sign}",
+        )
+    if verdict.standing is Standing.FORGED:
+        return ForgedError(
+            f"{item_id} bears a signature that key {key} did not make: {path}",
+            hint="get the file from its author again; "
+            f"or read it, and if you vouch for it, sign it with: {sign}",
+        )
+    if has_broken_line(file.content, comment):
+        return UnsignedError(
+            f"{item_id} is not signed: {path} has a signature line that is misspelt",
+            hint=f"read the file, then sign it with: {sign}",
+        )
+    return UnsignedError(
+        f"{item_id} is not signed: {path}", hint=f"read the file, then sign it with: {sign}"
+    )
+
+
+def _judge(content: bytes, comment: str, store: TrustStore) -> Verdict:
+    line, _, content_hash = split_signature(content, comment)
+    if line is None:
+        return Verdict(standing=Standing.UNSIGNED, content_hash=content_hash)
+    if line.content_hash != content_hash:
+        standing = Standing.CHANGED
+    else:
+        standing = _standing_of_signature(
+            line.signed_digest, line.signature, line.fingerprint, store
+        )
+    return Verdict(
+        standing=standing,
+        content_hash=content_hash,
+        fingerprint=line.fingerprint,
+        signed_at=line.timestamp,
+    )
+
+
+def _standing_of_signature(
+    digest: str, signature: str, fingerprint: str, store: TrustStore
+) -> Standing:
+    from lilux.primitives.signing import verify_signature
+
+    entry = store.find(fingerprint)
+    if entry is None or entry.problem:
+        return Standing.UNTRUSTED
+    # Also with a key that does not count: nobody should be told to trust a key for a signature
+    # that it did not make.
+    if not verify_signature(digest, signature, entry.public_key):
+        return Standing.FORGED
+    return Standing.TRUSTED if entry.counts else Standing.UNTRUSTED
+
+
+def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> TrustError:
+    entry = store.find(key)
+    if entry is None:
+        return UntrustedKeyError(
+            f"{item_id} is signed by key {key}, which nobody here vouches for: {file.path}",
+            hint="if you know whose it is, get the public key from its owner, "
+            "and trust it with: rye trust add PUBLIC_KEY.pem",
+        )
+    if entry.problem:
+        return KeyStoreError(f"{item_id} is signed by key {key}, but {entry.problem}")
+    return UntrustedKeyError(
+        f"{item_id} is signed by key {key}, which the project brings as that of {entry.owner!r} "
+        f"and you have not approved: {file.path}",
+        hint=f"if you know that it is, approve it with: rye trust add {key}",
+    )

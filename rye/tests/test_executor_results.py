@@ -1,0 +1,203 @@
+"""What a call gives back: data, failures of the tool, output on the way, and cancellation."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from loopback_http import LoopbackServer, respond
+from processes import Tree, assert_gone
+from rye.executor.result import ExecutionResult
+from rye_project import HTTP_CLIENT, SUBPROCESS, Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def prints(project: Project, text: str, *, then: str = "") -> ExecutionResult:
+    project.tool("out.txt", text, signed=False)
+    script = f"cat {project.path}/.ai/tools/out.txt; {then}"
+    project.command("tools/prints", "/bin/sh", "-c", script)
+    return project.run("tools/prints", use_lockfile=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ('{"a": [1, 2.5, null]}\n', {"a": [1, 2.5, None]}),
+        ("  [1, 2]\n\n", [1, 2]),
+        ('"text"', "text"),
+        ("true\n", True),
+        ("null", None),
+        ("-12", -12),
+    ],
+)
+def test_json_that_a_tool_prints_becomes_data(project: Project, text: str, data: object) -> None:
+    result = prints(project, text)
+    assert result.success
+    assert result.data == data
+    assert type(result.data) is type(data)
+    assert result.metadata["return_code"] == 0
+
+
+def test_a_number_keeps_its_spelling_beside_the_data(project: Project) -> None:
+    result = prints(project, "1.10\n")
+    assert result.data == 1.1
+    assert result.metadata["stdout"] == "1.10\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hello\n", "", "{not json}", "1 2", "NaN", "[NaN]", "[1] trailing", "nothing", "[" * 100_000],
+)
+def test_other_output_arrives_as_stdout_stderr_and_return_code(project: Project, text: str) -> None:
+    result = prints(project, text, then="echo aside >&2")
+    assert result.success
+    assert result.data == {"stdout": text, "stderr": "aside\n", "return_code": 0}
+
+
+def test_stderr_is_not_lost_beside_json(project: Project) -> None:
+    result = prints(project, '{"ok": true}', then="echo careful >&2")
+    assert result.data == {"ok": True}
+    assert result.metadata["stderr"] == "careful\n"
+
+
+def test_a_result_lists_its_chain_and_its_time(project: Project) -> None:
+    tool = project.command("tools/hello", "/bin/echo", "hi", version="1.2.3")
+    result = project.run("tools/hello")
+    assert [dict(one) for one in result.chain] == [
+        {
+            "item_id": "tools/hello",
+            "space": "project",
+            "path": str(tool),
+            "version": "1.2.3",
+            "executor_id": SUBPROCESS,
+            "integrity": result.chain[0]["integrity"],
+            "signer": result.chain[0]["signer"],
+        },
+        {
+            "item_id": SUBPROCESS,
+            "space": "system",
+            "path": None,
+            "version": "0.0.0",
+            "executor_id": None,
+            "integrity": "",
+            "signer": "",
+        },
+    ]
+    assert len(result.chain[0]["integrity"]) == 64
+    assert 0 < result.duration_ms < 60_000
+
+
+def test_an_exit_code_is_a_result_with_what_was_said(project: Project) -> None:
+    project.command("tools/fails", "/bin/sh", "-c", "echo '{\"a\": 1}'; echo why >&2; exit 3")
+    result = project.run("tools/fails")
+    assert not result.success
+    assert result.data == {"a": 1}
+    assert result.error == "'tools/fails' ended with exit code 3: why"
+    assert result.metadata["error_type"] == "ToolFailed"
+    assert result.metadata["return_code"] == 3
+
+
+def test_a_signal_is_told_as_one(project: Project) -> None:
+    project.command("tools/dies", "/bin/sh", "-c", "kill -9 $$")
+    result = project.run("tools/dies")
+    assert result.error == "'tools/dies' ended with signal 9"
+    assert result.metadata["signal"] == 9
+
+
+@pytest.mark.parametrize("where", ["call", "config"])
+def test_a_timeout_keeps_the_output_and_says_so(project: Project, where: str) -> None:
+    config = {"command": "/bin/sh", "args": ["-c", "echo begun; exec sleep 60"]}
+    if where == "config":
+        config["timeout"] = 0.3  # type: ignore[assignment] # numbers are allowed in a config
+    project.yaml("tools/slow", executor_id=SUBPROCESS, config=config)
+    result = project.run("tools/slow", timeout=0.3 if where == "call" else None)
+    assert not result.success
+    assert result.metadata["error_type"] == "ToolTimedOut"
+    assert result.metadata["timed_out"] is True
+    assert result.data["stdout"] == "begun\n"
+    assert result.error == (
+        "'tools/slow': Command timed out after 0.3 seconds; give it more time, or less to do"
+    )
+
+
+def test_a_missing_program_names_the_file_that_asks_for_it(project: Project) -> None:
+    tool = project.command("tools/lost", "/nowhere/interpreter")
+    result = project.run("tools/lost")
+    assert not result.success
+    assert result.metadata["error_type"] == "InterpreterMissingError"
+    assert result.error is not None
+    assert result.error.startswith("'tools/lost' could not be started: Failed to spawn: ")
+    assert result.error.endswith(f"; install the program, or see the command in {tool}")
+
+
+def test_too_much_output_is_cut_and_told_and_not_taken_for_json(project: Project) -> None:
+    config = {
+        "command": "/bin/sh",
+        "args": ["-c", "printf '[1'; head -c 100000 /dev/zero | tr '\\0' ' '; printf ']'"],
+        "output_limit": 1000,
+    }
+    project.yaml("tools/chatty", executor_id=SUBPROCESS, config=config)
+    result = project.run("tools/chatty")
+    assert result.success, result.error
+    assert result.metadata["truncated"]["stdout"] > 90_000
+    assert len(result.data["stdout"]) < 5000
+
+
+def test_output_is_reported_as_it_comes(project: Project) -> None:
+    project.command("tools/talks", "/bin/sh", "-c", "echo one; echo two >&2; echo three")
+    heard: dict[str, str] = {"stdout": "", "stderr": ""}
+
+    def listen(stream: str, text: str) -> None:
+        heard[stream] += text
+
+    result = project.run("tools/talks", on_output=listen)
+    assert result.success
+    assert heard == {"stdout": "one\nthree\n", "stderr": "two\n"}
+
+
+def test_cancellation_ends_the_whole_tree_and_comes_out(project: Project) -> None:
+    tree = Tree(project.path / "tree")
+    project.command("tools/tree", "/bin/sh", "-c", tree.script())
+
+    async def call() -> None:
+        async with project.executor() as executor:
+            task = asyncio.create_task(executor.execute("tools/tree"))
+            processes = await asyncio.to_thread(tree.processes)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert_gone(processes)
+
+    asyncio.run(call())
+    assert not project.lockfile("tools/tree").exists()
+
+
+def test_the_body_of_a_response_becomes_data(project: Project) -> None:
+    with LoopbackServer() as server:
+        url = server.on("/item/7", respond(json={"id": 7}))
+        project.yaml(
+            "tools/fetch",
+            executor_id=HTTP_CLIENT,
+            config={"url": url.replace("7", "{id}").replace("{id}", "7", url.count("7") - 1)},
+            config_schema={"type": "object", "properties": {"id": {"type": "integer"}}},
+        )
+        result = project.run("tools/fetch", {"id": 7})
+    assert result.success, result.error
+    assert result.data == {"id": 7}
+    assert result.metadata["status_code"] == 200
+
+
+def test_a_bad_status_is_a_result(project: Project) -> None:
+    with LoopbackServer() as server:
+        url = server.on("/gone", respond(404, json={"why": "gone"}))
+        project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
+        result = project.run("tools/fetch")
+    assert not result.success
+    assert result.data == {"why": "gone"}
+    assert result.metadata["error_type"] == "RequestFailed"
+    assert result.metadata["status_code"] == 404
+    assert result.error is not None
+    assert result.error.startswith("'tools/fetch': HTTP 404")

@@ -1,0 +1,249 @@
+"""Which words of a command line a shell parses, and how values become arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rye.errors import ArgumentTooLongError, ConfigTemplateError
+from rye.executor.command_line import CommandLine, check_lengths, render_command_line
+from rye.executor.quoting import HINT
+from rye.executor.rendering import Names
+from rye.executor.shells import shell_texts
+
+
+def names(
+    parameters: dict[str, Any] | None = None,
+    *,
+    declared: frozenset[str] | None = None,
+    env: dict[str, str] | None = None,
+) -> Names:
+    return Names(
+        injected={"tool_path": "/t/{x}.py"},
+        parameters=parameters or {},
+        declared=declared,
+        env=env or {},
+        tool="a/tool",
+    )
+
+
+def line(command: str, *args: Any, input_data: Any = None, **parameters: Any) -> CommandLine:
+    config = {"command": command, "args": list(args), "input_data": input_data}
+    return render_command_line(config, names(parameters))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["sh", "-c", "@"],
+        ["/bin/bash", "-c", "@"],
+        ["dash", "-ec", "@"],
+        ["zsh", "-lc", "@"],
+        ["ksh93", "-c", "@"],
+        ["bash-5.2", "-c", "@"],
+        ["C:\\tools\\bash.exe", "-c", "@"],
+        ["bash", "--norc", "-c", "@"],
+        ["bash", "--rcfile", "x", "-c", "@"],
+        ["bash", "-euo", "pipefail", "-c", "@"],
+        ["bash", "-co", "pipefail", "@"],
+        ["bash", "-c", "-e", "@"],
+        ["bash", "+x", "-c", "--", "@"],
+        ["bash", "-O", "extglob", "-c", "@"],
+        ["env", "bash", "-c", "@"],
+        ["/usr/bin/env", "-i", "A=b", "sh", "-c", "@"],
+        ["nice", "-n", "5", "sh", "-c", "@"],
+        ["docker", "exec", "box", "sh", "-c", "@"],
+        ["busybox", "sh", "-c", "@"],
+        ["unheard-of-wrapper", "sh", "-c", "@"],
+    ],
+)
+def test_the_script_of_a_shell_is_quoted_however_the_shell_is_called(argv: list[str]) -> None:
+    words = [word.replace("@", "echo {v}") for word in argv]
+    rendered = line(*words, "{v} as argument", v="a b")
+    assert [rendered.command, *rendered.args] == [
+        *(word.replace("{v}", "'a b'") for word in words),
+        "a b as argument",
+    ]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["echo", "-c", "@"],
+        ["sh", "script.sh", "-c", "@"],
+        ["bash", "--", "script.sh", "@"],
+        ["python3", "-c", "@"],
+        ["git", "commit", "-m", "@"],
+        ["tsc", "--lang", "es", "-c", "@"],
+        ["my bash", "-c", "@"],
+    ],
+)
+def test_what_no_shell_parses_is_passed_as_it_is(argv: list[str]) -> None:
+    words = [word.replace("@", "say {v}") for word in argv]
+    assert line(*words, v="it's $(id)").args[-1] == "say it's $(id)"
+
+
+def test_a_placeholder_that_is_the_whole_script_runs_what_the_caller_says() -> None:
+    assert line("bash", "-c", "{v}", v="echo 'a b' | wc").args == ["-c", "echo 'a b' | wc"]
+
+
+def test_the_shell_may_come_from_the_environment() -> None:
+    config = {"command": "${RYE_BASH}", "args": ["-c", "echo ${WHO} {v}"]}
+    env = {"RYE_BASH": "/usr/bin/bash", "WHO": "$(id)"}
+    rendered = render_command_line(config, names({"v": "`id`"}, env=env))
+    assert rendered.args == ["-c", "echo '$(id)' '`id`'"]
+
+
+@pytest.mark.parametrize("args", [["-s", "x"], [], ["-"]])
+def test_a_script_on_stdin_is_quoted_too(args: list[str]) -> None:
+    assert line("sh", *args, input_data="echo {v}", v="a b").input_data == "echo 'a b'"
+    assert line("env", "sh", *args, input_data="echo {v}", v="a b").input_data == "echo 'a b'"
+    assert line("sh", "-s", input_data="{v}", v="a b").input_data == "a b"
+
+
+def test_stdin_of_a_program_that_has_its_script_is_data() -> None:
+    for argv in (["sh", "-c", "cat"], ["sh", "file.sh"], ["python3"], ["ls", "/projects/bash"]):
+        assert line(*argv, input_data="say {v}", v="a b").input_data == "say a b"
+
+
+@pytest.mark.parametrize(
+    ("argv", "shell"),
+    [
+        (["fish", "-c", "echo {v}"], "fish"),
+        (["/bin/tcsh", "-c", "echo {v}"], "tcsh"),
+        (["cmd.exe", "/c", "echo {v}"], "cmd.exe"),
+        (["pwsh", "-Command", "echo {v}"], "pwsh"),
+        (["su", "-c", "echo {v}", "me"], "su"),
+        (["env", "-S", "sh -c {v} x"], "env"),
+        (["flock", "lock", "-c", "echo {v}"], "flock"),
+    ],
+)
+def test_a_shell_whose_quotes_are_not_known_takes_no_value_inside_its_script(
+    argv: list[str], shell: str
+) -> None:
+    index = next(index for index, word in enumerate(argv) if "{v}" in word) - 1
+    with pytest.raises(ConfigTemplateError) as caught:
+        line(*argv, v="x")
+    assert str(caught.value) == (
+        f"'a/tool': config.args[{index}]: {{v}} stands in a text that {shell} takes apart by rules "
+        f"of its own; use sh -c or bash -c, or {HINT}"
+    )
+
+
+def test_a_path_with_blanks_is_one_command() -> None:
+    assert line("{tool_path} and more").command == "/t/{x}.py and more"
+    assert shell_texts(["/my programs/sh it", "-c", "x"]) == ()
+
+
+def test_a_value_keeps_its_type_until_it_is_an_argument() -> None:
+    given = {"n": 3, "yes": True, "none": None, "list": ["a b", 1, None, "--"], "map": {"k": "ü"}}
+    rendered = line("x", "{n}", "{yes}", "{none}", "{list}", "{map}", "n={n}", "{list}!", **given)
+    assert rendered.args == [
+        *("3", "true", "a b", "1", "--", '{"k":"ü"}', "n=3", '["a b",1,null,"--"]!')
+    ]
+
+
+def test_all_arguments_may_be_one_placeholder() -> None:
+    config = {"command": "git", "args": "{args}"}
+    assert render_command_line(config, names({"args": ["log", "-1"]})).args == ["log", "-1"]
+    declared = names(declared=frozenset(("args",)))
+    assert render_command_line(config, declared).args == []
+
+
+def test_args_that_are_a_text_are_refused() -> None:
+    with pytest.raises(ConfigTemplateError) as caught:
+        render_command_line({"command": "x", "args": "a b"}, names())
+    assert str(caught.value) == (
+        "'a/tool': config.args: expected a list, got str; "
+        "write each argument as an element of its own"
+    )
+
+
+@pytest.mark.parametrize("place", ["command", "args"])
+def test_a_nul_is_refused_where_no_process_could_hold_it(place: str) -> None:
+    config = {"command": "x", "args": []} | {place: "{v}" if place == "command" else ["{v}"]}
+    where = "command" if place == "command" else "args[0]"
+    with pytest.raises(ConfigTemplateError) as caught:
+        render_command_line(config, names({"v": "secret\0"}))
+    assert str(caught.value) == (
+        f"'a/tool': config.{where}: contains a NUL character, which no argument or variable can "
+        "hold; remove it, or send the value by stdin"
+    )
+
+
+def test_half_a_surrogate_pair_is_refused_also_on_stdin() -> None:
+    message = "contains half of a surrogate pair, which is no text; pass valid Unicode"
+    with pytest.raises(ConfigTemplateError) as caught:
+        line("x", "{v}", v="\ud800")
+    assert str(caught.value) == f"'a/tool': config.args[0]: {message}"
+    with pytest.raises(ConfigTemplateError) as caught:
+        line("x", input_data="{v}", v="\udfff")
+    assert str(caught.value) == f"'a/tool': config.input_data: {message}"
+
+
+def test_a_nul_passes_through_stdin() -> None:
+    assert line("x", input_data="{v}", v="a\0b").input_data == "a\0b"
+
+
+def test_a_number_too_large_to_spell_is_refused_by_name() -> None:
+    with pytest.raises(ConfigTemplateError) as caught:
+        line("x", "n={n}", n=10**5000)
+    assert str(caught.value) == (
+        "'a/tool': config.args[0]: parameter 'n' (int) cannot be written as JSON inside a text; "
+        "pass a string"
+    )
+    assert line("x", "{n}", n=10**1000).args == ["1" + "0" * 1000]
+
+
+def test_a_command_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ConfigTemplateError) as caught:
+        line("{v}", v=["sh"])
+    assert str(caught.value) == (
+        "'a/tool': config.command: expected a text, got list; name the program"
+    )
+
+
+def test_an_argument_that_linux_would_refuse_names_the_runtime_that_takes_stdin() -> None:
+    check_lengths(["x", "y" * (128 * 1024 - 1)], {}, "a/tool")
+    with pytest.raises(ArgumentTooLongError) as caught:
+        check_lengths(["x", "y" * (128 * 1024)], {}, "a/tool")
+    assert str(caught.value) == (
+        "'a/tool': argument 1 takes 131072 bytes, and this system allows 131071; send the "
+        "parameters by stdin: by the executor rye/core/runtimes/python_runtime, or with "
+        'input_data: "{params_json}" in the config of the runtime'
+    )
+
+
+def test_bytes_count_not_characters() -> None:
+    with pytest.raises(ArgumentTooLongError, match="argument 1 takes 132000 bytes"):
+        check_lengths(["x", "€" * 44_000], {}, "a/tool")
+
+
+def test_many_arguments_are_too_long_together() -> None:
+    with pytest.raises(ArgumentTooLongError, match="arguments and environment take"):
+        check_lengths(["x", *["y" * 100_000] * 100], {}, "a/tool")
+
+
+def test_a_variable_that_linux_would_refuse_is_named_without_its_value() -> None:
+    check_lengths(["x"], {"BIG": "v" * (128 * 1024 - 5)}, "a/tool")
+    with pytest.raises(ArgumentTooLongError) as caught:
+        check_lengths(["x"], {"BIG": "v" * (128 * 1024 - 4)}, "a/tool")
+    assert str(caught.value) == (
+        "'a/tool': the variable BIG takes 131068 bytes, and this system allows 131067; "
+        "put the value into a file, or send it by stdin"
+    )
+
+
+def test_the_limits_are_those_of_the_machine(tmp_path: Path) -> None:
+    """What passes the check can be started, and one byte more cannot."""
+    import subprocess
+
+    longest = "y" * (128 * 1024 - 1)
+    assert subprocess.run(["true", longest], check=False).returncode == 0
+    with pytest.raises(OSError, match="too long"):
+        subprocess.run(["true", longest + "y"], check=False)
+    big = {"PATH": "/usr/bin:/bin", "BIG": "v" * (128 * 1024 - 5)}
+    assert subprocess.run(["true"], env=big, check=False).returncode == 0
+    with pytest.raises(OSError, match="too long"):
+        subprocess.run(["true"], env={**big, "BIG": big["BIG"] + "v"}, check=False)

@@ -1,0 +1,174 @@
+"""Bundles: `.ai` folders of other installed packages, found by entry points and never imported."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rye.errors import AmbiguousIdError, ItemNotFoundError
+from rye.spaces.bundles import bundle_faults, system_spaces
+from rye.spaces.entry_points import announcements
+from rye_spaces import PYTHON_ITEM, SpaceRooms
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> SpaceRooms:
+    return SpaceRooms(tmp_path)
+
+
+@pytest.fixture
+def install(rooms: SpaceRooms, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a distribution into a folder on ``sys.path``, as an installer would."""
+    site = rooms.folder / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+
+    def distribution(
+        name: str, package: str, *items: str, group: str = "rye.bundles", point: str = "tools"
+    ) -> Path:
+        home = site.joinpath(*package.split("."))
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "__init__.py").write_text("raise SystemExit('a bundle was imported')\n")
+        for item in items:
+            path = home / ".ai" / "tools" / item
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(PYTHON_ITEM, encoding="utf-8")
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{point} = {package}\n")
+        return home / ".ai"
+
+    return distribution
+
+
+def test_ryes_own_comes_first_and_bundles_follow_by_name(
+    rooms: SpaceRooms, install: Install
+) -> None:
+    zebra = install("a-dist", "zebra", "z/tool.py")
+    acme = install("z-dist", "acme", "acme/tool.py")
+    assert [(each.name, each.bundle, each.root) for each in system_spaces(rooms.context)] == [
+        ("system", "rye", rooms.folder / "system" / ".ai"),
+        ("system", "acme", acme),
+        ("system", "zebra", zebra),
+    ]
+
+
+def test_an_item_of_a_bundle_is_found_in_the_system_space(
+    rooms: SpaceRooms, install: Install
+) -> None:
+    root = install("acme", "acme", "acme/tool.py")
+    for asked in ("acme/tool", "tool"):
+        found = rooms.resolver().resolve(asked)
+        assert found.item_id == "acme/tool"
+        assert found.path == root / "tools/acme/tool.py"
+        assert (found.space.name, found.space.bundle) == ("system", "acme")
+
+
+def test_a_bundle_below_another_package_is_located_without_importing_it(
+    rooms: SpaceRooms, install: Install
+) -> None:
+    root = install("acme", "acme.rye_tools", "acme/tool.py")
+    (root.parent.parent / "__init__.py").write_text("raise SystemExit('imported')\n")
+    assert system_spaces(rooms.context)[1].root == root
+
+
+def test_a_bundle_cannot_claim_an_id_of_rye(rooms: SpaceRooms, install: Install) -> None:
+    ours = rooms.write("system", "rye/bash/bash.py")
+    theirs = install("evil", "evil", "rye/bash/bash.py") / "tools/rye/bash/bash.py"
+    with pytest.raises(AmbiguousIdError) as caught:
+        rooms.resolver().resolve("rye/bash/bash")
+    assert str(caught.value) == (
+        f"'rye/bash/bash' is claimed by the bundles 'rye' ({ours}) and 'evil' ({theirs}); "
+        "uninstall one of them"
+    )
+    assert [str(error) for error in rooms.resolver().conflicts()] == [str(caught.value)]
+
+
+def test_a_bundle_that_later_claims_an_id_is_noticed(rooms: SpaceRooms, install: Install) -> None:
+    rooms.write("system", "rye/bash/bash.py")
+    root = install("evil", "evil", "evil/tool.py")
+    rooms.settle()
+    resolver = rooms.resolver()
+    found = resolver.resolve("rye/bash/bash")
+    (root / "tools/rye/bash").mkdir(parents=True)
+    (root / "tools/rye/bash/bash.py").write_text(PYTHON_ITEM, encoding="utf-8")
+    assert not resolver.still_valid(found)
+
+
+def test_a_bundle_cannot_change_what_a_short_id_of_rye_means(
+    rooms: SpaceRooms, install: Install
+) -> None:
+    ours = rooms.write("system", "rye/core/runtimes/python_runtime.py")
+    install("evil", "evil", "evil/python_runtime.py")
+    assert rooms.resolver().resolve("python_runtime").path == ours
+
+
+def test_a_short_id_that_two_bundles_bear_is_ambiguous(rooms: SpaceRooms, install: Install) -> None:
+    first = install("one", "one", "one/lint.py")
+    second = install("two", "two", "two/lint.py")
+    with pytest.raises(AmbiguousIdError) as caught:
+        rooms.resolver().resolve("lint")
+    assert str(caught.value) == (
+        f"short id 'lint' is borne by 'one/lint' ({first}) and 'two/lint' ({second}); "
+        "use the full id"
+    )
+
+
+@pytest.mark.parametrize(
+    ("package", "reason"),
+    [
+        ("no_such_package_here", "there is no such package"),
+        ("json", "the package has no folder .ai"),
+        ("../../etc", "the value is not the name of a package"),
+        ("pkg:function", "the value is not the name of a package"),
+        ("rye", "its name is taken"),
+    ],
+)
+def test_a_bundle_that_cannot_be_used_is_told_and_harms_no_other(
+    rooms: SpaceRooms, install: Install, package: str, reason: str
+) -> None:
+    root = install("good", "good", "good/tool.py")
+    info = root.parent.parent / "bad-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bad\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[rye.bundles]\nx = {package}\n")
+    assert [each.bundle for each in system_spaces(rooms.context)] == ["rye", "good"]
+    told = f"bundle '{package}' of bad: {reason}"
+    assert [str(fault) for fault in bundle_faults(rooms.context)] == [told]
+    with pytest.raises(ItemNotFoundError) as caught:
+        rooms.resolver().resolve("nowhere/at/all")
+    assert str(caught.value) == (
+        f"there is no item 'nowhere/at/all' ({told}); see `rye list` for those that there are"
+    )
+
+
+def test_a_package_that_announces_a_primitive_reserves_its_id(
+    rooms: SpaceRooms, install: Install
+) -> None:
+    install("acme", "acme", group="rye.primitives", point="acme/queue")
+    rooms.write("project", "acme/queue.py")
+    assert rooms.resolver().resolve("acme/queue").path is None
+
+
+def test_a_package_that_is_installed_while_we_run_is_seen(install: Install) -> None:
+    assert announcements("rye.bundles") == ()
+    install("acme", "acme", "acme/tool.py")
+    assert [each.value for each in announcements("rye.bundles")] == ["acme"]
+
+
+def test_without_any_announcement_the_slow_reader_of_metadata_is_not_imported() -> None:
+    code = (
+        "import sys\n"
+        "from rye.context import Context\n"
+        "from rye.spaces.resolver import Resolver\n"
+        "Resolver(Context.from_machine()).resolve('subprocess')\n"
+        "print(sorted({'importlib.metadata', 'yaml', 'asyncio', 'difflib'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,256 @@
+"""mcp_stdio_runtime against real servers, good and bad."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from processes import assert_gone, pid_in
+from rye_project import Project
+
+# What every server does; TOOL is what it does for tools/call and gives the result.
+SERVER = """
+import json, os, signal, sys, time
+
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+def receive():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+open(sys.argv[1], "w").write(f"{os.getpid()}\\n")
+hello = receive()
+assert hello["method"] == "initialize", hello
+send(id=hello["id"], result={"protocolVersion": VERSION or hello["params"]["protocolVersion"],
+                             "capabilities": {}, "serverInfo": {"name": "demo", "version": "1"}})
+assert receive() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
+BEFORE
+while True:
+    call = receive()
+    assert call["method"] == "tools/call", call
+    arguments = call["params"]["arguments"]
+    name = call["params"]["name"]
+    TOOL
+"""
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.project = Project(folder, shipped_system=True)
+        self.pid_file = folder / "pid"
+        self._script = folder / "server.py"
+
+    def serve(self, body: str, /, *, version: str = "", before: str = "", **server: Any) -> None:
+        """A project tool ``tool`` that calls ``echo`` of a server which does ``body``."""
+        script = SERVER.replace("TOOL", body.replace("\n", "\n    ") or "pass")
+        script = script.replace("VERSION", repr(version)).replace("BEFORE", before)
+        self._script.write_text(script)
+        self.project.yaml(
+            "tool",
+            executor_id="mcp_stdio_runtime",
+            config={
+                "mcp_server": {
+                    "command": sys.executable,
+                    "args": [str(self._script), str(self.pid_file)],
+                    "tool": "echo",
+                    **server,
+                }
+            },
+        )
+
+    def server(self) -> dict[str, psutil.Process]:
+        try:
+            return {"server": pid_in(self.pid_file)}
+        except psutil.NoSuchProcess:
+            return {}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def answer(result: str) -> str:
+    return f"send(id=call['id'], result={result})"
+
+
+def test_structured_content_is_the_data(world: World) -> None:
+    world.serve(answer("{'content': [], 'structuredContent': {'got': arguments, 'name': name}}"))
+
+    result = world.project.run("tool", {"a": [1, '"quotes" {mcp_server} ${HOME}']})
+
+    assert result.error is None
+    assert result.data == {"got": {"a": [1, '"quotes" {mcp_server} ${HOME}']}, "name": "echo"}
+    assert_gone(world.server())
+
+
+def test_texts_are_printed_as_they_are(world: World) -> None:
+    world.serve(answer("{'content': [{'type': 'text', 'text': t} for t in ('one', 'two')]}"))
+
+    assert world.project.run("tool").data["stdout"] == "one\ntwo\n"
+
+
+def test_other_content_is_json(world: World) -> None:
+    image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+    world.serve(answer(f"{{'content': [{image!r}]}}"))
+
+    assert world.project.run("tool").data == {"content": [image]}
+
+
+def test_an_error_of_the_tool_is_a_failure_with_its_text(world: World) -> None:
+    world.serve(answer("{'isError': True, 'content': [{'type': 'text', 'text': 'no disk'}]}"))
+
+    assert world.project.run("tool").error == "'tool' ended with exit code 1: no disk"
+
+
+def test_an_error_of_the_protocol_is_told(world: World) -> None:
+    world.serve("send(id=call['id'], error={'code': -32602, 'message': 'no tool echo'})")
+
+    assert world.project.run("tool").data["stderr"] == (
+        f"the MCP server {sys.executable!r} refused tools/call: no tool echo (code -32602); "
+        "check mcp_server.tool and the parameters\n"
+    )
+
+
+def test_the_server_may_ask_log_and_notify_before_it_answers(world: World) -> None:
+    world.serve(
+        "send(method='notifications/message', params={'level': 'warning', 'data': 'busy'})\n"
+        "send(method='notifications/progress', params={'progress': 1})\n"
+        "send(id='p', method='ping')\n"
+        "assert receive() == {'jsonrpc': '2.0', 'id': 'p', 'result': {}}\n"
+        "send(id=call['id'], method='roots/list')\n"
+        "assert receive()['error']['code'] == -32601\n" + answer("{'structuredContent': {'ok': 1}}")
+    )
+
+    result = world.project.run("tool")
+
+    assert result.data == {"ok": 1}
+    assert result.metadata["stderr"] == "warning: busy\n"
+
+
+def test_an_older_protocol_is_spoken_and_an_unknown_one_refused(world: World) -> None:
+    world.serve(answer("{'structuredContent': {'ok': 1}}"), version="2025-03-26")
+    assert world.project.run("tool").data == {"ok": 1}
+
+    world.serve(answer("{}"), version="1999-01-01")
+    world.project.lockfile("tool").unlink()
+    assert world.project.run("tool").data["stderr"] == (
+        f"the MCP server {sys.executable!r} speaks protocol '1999-01-01'; "
+        "known are 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n"
+    )
+
+
+def test_a_silent_server_is_given_up_and_ended_though_it_ignores_signals(world: World) -> None:
+    world.serve("signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)", timeout=0.5)
+
+    result = world.project.run("tool")
+
+    assert result.data["stderr"] == (
+        f"the MCP server {sys.executable!r} did not answer tools/call in time; "
+        "raise mcp_server.timeout or mcp_server.start_timeout in the tool\n"
+    )
+    assert_gone(world.server())
+
+
+def test_a_server_that_reads_nothing_does_not_block_the_call(world: World) -> None:
+    world.serve("", before="time.sleep(600)", timeout=0.5)
+
+    result = world.project.run("tool", {"big": "x" * 1_000_000})
+
+    assert "did not answer tools/call in time" in result.data["stderr"]
+    assert_gone(world.server())
+
+
+def test_a_server_that_dies_or_babbles_is_told(world: World) -> None:
+    world.serve("sys.exit(9)")
+    assert (
+        "ended during tools/call (exit code 9); see its messages above\n"
+        in (world.project.run("tool").data["stderr"])
+    )
+
+    world.serve("print('hello there', flush=True); time.sleep(600)")
+    assert (
+        world.project.run("tool")
+        .data["stderr"]
+        .endswith("wrote a line to stdout that is no JSON-RPC message; its logs belong on stderr\n")
+    )
+
+
+def test_a_server_that_never_stops_talking_is_cut_off(world: World) -> None:
+    world.serve("while True: sys.stdout.write('x' * 65536)")
+
+    assert (
+        world.project.run("tool")
+        .data["stderr"]
+        .endswith("sent more than 16777216 bytes during tools/call; ask it for less\n")
+    )
+    assert_gone(world.server())
+
+
+def test_a_server_that_is_not_there_is_told(world: World) -> None:
+    world.serve("", command="no-such-server")
+
+    assert world.project.run("tool").data["stderr"] == (
+        "the MCP server 'no-such-server' could not be started: No such file or directory; "
+        "check mcp_server.command in the tool\n"
+    )
+
+
+def test_a_secret_reaches_the_server_whatever_is_in_it_and_no_command_line(world: World) -> None:
+    secret = 'pa"ss\\word'
+    world.project.environ["MY_KEY"] = secret
+    world.serve(
+        "lines = [open(f'/proc/{pid}/cmdline').read() for pid in (os.getpid(), os.getppid())]\n"
+        + answer("{'structuredContent': {'key': os.environ['KEY'], 'seen': os.environ['KEY'] in "
+                 "''.join(lines)}}"),
+        env={"KEY": "${MY_KEY}"},
+    )  # fmt: skip
+
+    assert world.project.run("tool").data == {"key": secret, "seen": False}
+
+
+@pytest.mark.parametrize("name", ["mcp_server", "input_data"])
+def test_a_caller_cannot_choose_the_server(world: World, name: str) -> None:
+    world.serve(answer("{'structuredContent': arguments}"))
+    evil = {"command": "touch", "args": [str(world.project.path / "pwned")], "tool": "x"}
+
+    result = world.project.run("tool", {name: evil})
+
+    assert result.data == {name: evil}
+    assert not (world.project.path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ({"tool": ""}, "tool: expected the name of a tool; mend the tool's config"),
+        ({"args": "x"}, "args: expected a list of texts; mend the tool's config"),
+        ({"env": {"A": 1}}, "env: expected a mapping of texts; mend the tool's config"),
+        ({"timeout": 0}, "timeout: expected a number of seconds; mend the tool's config"),
+        (
+            {"name": "x"},
+            "name: unknown; known are args, command, cwd, env, start_timeout, timeout, tool",
+        ),
+    ],
+)
+def test_a_config_that_is_wrong_names_the_field(
+    world: World, server: dict[str, Any], told: str
+) -> None:
+    world.serve("", **server)
+
+    assert world.project.run("tool").data["stderr"] == f"mcp_server.{told}\n"
+
+
+def test_a_tool_that_names_no_server_is_told_how(world: World) -> None:
+    world.project.yaml("tool", executor_id="mcp_stdio_runtime")
+
+    assert world.project.run("tool").data["stderr"] == (
+        "the tool's config does not say which server to call; "
+        "give it mcp_server: {command, args, env, tool}\n"
+    )

@@ -1,0 +1,151 @@
+"""node_runtime, with the node of this machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rye_project import Project
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+HEADER = '// /// rye\n// version = "1.0.0"\n// executor_id = "node_runtime"\n// ///\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    path = f"{Path(NODE or '').parent}:/usr/bin:/bin"
+    return Project(tmp_path, shipped_system=True, environ={"PATH": path})
+
+
+def strips_types() -> bool:
+    script = "process.stdout.write(String(Boolean(process.features.typescript)))"
+    return subprocess.check_output([NODE or "", "-e", script]) == b"true"
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("tool.mjs", "export function main({ a }) { return { sum: a + 2 }; }"),
+        ("tool.mjs", "export async function main({ a }) { return { sum: a + 2 }; }"),
+        ("tool.mjs", "export const execute = (params, project) => ({ sum: params.a + 2 });"),
+        ("tool.mjs", "export default ({ a }) => ({ sum: a + 2 });"),
+        ("tool.cjs", "exports.main = ({ a }) => ({ sum: a + 2 });"),
+        ("tool.cjs", "module.exports = ({ a }) => ({ sum: a + 2 });"),
+        ("tool.cjs", "const f = { execute: (p) => ({ sum: p.a + 2 }) }; module.exports = f;"),
+        ("tool.js", "module.exports = { main: ({ a }) => ({ sum: a + 2 }) };"),
+    ],
+)
+def test_the_returned_value_is_the_data(project: Project, name: str, body: str) -> None:
+    project.tool(name, HEADER + body)
+
+    result = project.run("tool", {"a": 40})
+
+    assert (result.error, result.data) == (None, {"sum": 42})
+
+
+def test_what_a_tool_logs_does_not_reach_the_result(project: Project) -> None:
+    project.tool(
+        "tool.mjs",
+        HEADER + "export function main() {\n"
+        "  console.log('log');\n  process.stdout.write('raw\\n');\n  return 1;\n}\n",
+    )
+
+    result = project.run("tool")
+
+    assert result.data == 1
+    assert result.metadata["stderr"] == "log\nraw\n"
+
+
+def test_a_large_result_arrives_whole(project: Project) -> None:
+    project.tool("tool.mjs", HEADER + "export const main = () => 'x'.repeat(3000000);")
+
+    assert project.run("tool").data == "x" * 3_000_000
+
+
+def test_a_tool_that_returns_nothing_prints_nothing(project: Project) -> None:
+    project.tool("tool.mjs", HEADER + "export function main() { console.log('hello'); }")
+
+    assert project.run("tool").data == {"stdout": "", "stderr": "hello\n", "return_code": 0}
+
+
+def test_a_thrown_error_shows_its_stack(project: Project) -> None:
+    path = project.tool(
+        "tool.mjs", HEADER + "export async function main() { throw new TypeError('lost'); }"
+    )
+
+    result = project.run("tool")
+
+    assert result.metadata["return_code"] == 1
+    assert result.data["stderr"].startswith("TypeError: lost\n")
+    assert str(path) in result.data["stderr"]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("(() => 1)", "returned a function, which JSON cannot express"),
+        ("10n", "returned something that JSON cannot express (Do not know how to serialize"),
+    ],
+)
+def test_a_result_that_is_not_json_is_an_error(project: Project, value: str, told: str) -> None:
+    path = project.tool("tool.mjs", HEADER + f"export const main = () => {value};")
+
+    error = project.run("tool").data["stderr"]
+
+    assert error.startswith(f"{path} {told}")
+    assert error.endswith("return objects, arrays, strings, numbers, booleans and null\n")
+
+
+def test_a_tool_without_an_entry_says_which_are_known(project: Project) -> None:
+    path = project.tool("tool.mjs", HEADER + "export const x = 1;")
+
+    assert project.run("tool").data["stderr"] == (
+        f"{path} exports neither main(params) nor execute(params, projectPath) nor a default "
+        "function; export one of them\n"
+    )
+
+
+TYPED = HEADER + "export const main = ({ a }: { a: number }): number => a + 2;"
+
+
+def test_typescript_without_help_says_what_is_missing(project: Project) -> None:
+    if strips_types():
+        pytest.skip("this node runs TypeScript by itself")
+    path = project.tool("tool.ts", TYPED)
+
+    error = project.run("tool", {"a": 1}).data["stderr"]
+
+    assert error.startswith(f"{path} is TypeScript, which node ")
+    assert error.endswith(
+        "does not run; install node 22.18 or newer, or run: npm install --save-dev tsx\n"
+    )
+
+
+def test_typescript_runs_where_node_or_the_project_can(project: Project) -> None:
+    """Where node cannot, a stand-in for tsx strips these types, by the same two doors."""
+    project.tool("tool.mts", TYPED)
+    tsx = project.path / "node_modules" / "tsx"
+    tsx.mkdir(parents=True)
+    package = {"name": "tsx", "exports": {"./esm/api": "./api.mjs"}}
+    (tsx / "package.json").write_text(json.dumps(package))
+    (tsx / "api.mjs").write_text(
+        "import { register as hook } from 'node:module';\n"
+        "export const register = () => { hook('./hooks.mjs', import.meta.url); };\n"
+    )
+    (tsx / "hooks.mjs").write_text(
+        "import { readFileSync } from 'node:fs';\n"
+        "export async function load(url, context, next) {\n"
+        "  if (!url.endsWith('.mts')) return next(url, context);\n"
+        "  const text = readFileSync(new URL(url), 'utf8')"
+        ".replace(': { a: number }', '').replace('): number', ')');\n"
+        "  return { format: 'module', source: text, shortCircuit: true };\n}\n"
+    )
+
+    result = project.run("tool", {"a": 40})
+
+    assert (result.error, result.data) == (None, 42)

@@ -1,0 +1,266 @@
+"""python_runtime and python_script_runtime, as tools on them see them."""
+
+from __future__ import annotations
+
+import py_compile
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+from rye_project import Project
+
+HEADER = '__version__ = "1.0.0"\n__executor_id__ = "{runtime}"\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path, shipped_system=True)
+
+
+def python_tool(project: Project, body: str, runtime: str = "python_runtime") -> Path:
+    return project.tool("tool.py", HEADER.format(runtime=runtime) + body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def main(a, b=2):\n    return {'sum': a + b}\n",
+        "async def main(a, b=2):\n    return {'sum': a + b}\n",
+        "def execute(params, project_path):\n    return {'sum': params['a'] + 2}\n",
+        "async def execute(params, project_path):\n    return {'sum': params['a'] + 2}\n",
+        "def execute(*_):\n    return {'sum': 0}\ndef main(a):\n    return {'sum': a + 2}\n",
+    ],
+    ids=["main", "async-main", "execute", "async-execute", "main-before-execute"],
+)
+def test_the_returned_value_is_the_data(project: Project, body: str) -> None:
+    python_tool(project, body)
+
+    result = project.run("tool", {"a": 40})
+
+    assert (result.error, result.data) == (None, {"sum": 42})
+
+
+def test_execute_is_told_the_project(project: Project) -> None:
+    python_tool(project, "def execute(params, project_path):\n    return project_path\n")
+
+    assert project.run("tool").data == str(project.path)
+
+
+def test_what_a_tool_and_its_children_print_does_not_reach_the_result(project: Project) -> None:
+    python_tool(
+        project,
+        "import os, subprocess, sys\n"
+        "def main():\n"
+        "    print('{\"fake\": 1}')\n"
+        "    os.write(1, b'raw\\n')\n"
+        "    subprocess.run(['echo', 'child'])\n"
+        "    return [1]\n",
+    )
+
+    result = project.run("tool")
+
+    assert result.data == [1]
+    assert sorted(result.metadata["stderr"].split()) == ["1}", "child", "raw", '{"fake":']
+
+
+def test_a_tool_that_returns_nothing_shows_what_it_printed(project: Project) -> None:
+    python_tool(project, "def main():\n    print('hello')\n")
+
+    assert project.run("tool").data == {"stdout": "", "stderr": "hello\n", "return_code": 0}
+
+
+def test_parameters_are_not_on_the_command_line(project: Project) -> None:
+    python_tool(
+        project,
+        "def main(secret, big):\n"
+        "    line = open('/proc/self/cmdline').read()\n"
+        "    return [secret in line, len(big)]\n",
+    )
+
+    result = project.run("tool", {"secret": "swordfish", "big": "x" * 3_000_000})
+
+    assert (result.error, result.data) == (None, [False, 3_000_000])
+
+
+def test_an_exception_shows_the_frames_of_the_tool_only(project: Project) -> None:
+    path = python_tool(project, "def main():\n    raise KeyError('lost')\n")
+
+    result = project.run("tool")
+
+    assert result.metadata["return_code"] == 1
+    assert result.error == "'tool' ended with exit code 1: KeyError: 'lost'"
+    stderr = result.data["stderr"]
+    assert str(path) in stderr
+    assert "rye_run_tool" not in stderr
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "stderr"),
+    [("sys.exit(7)", 7, ""), ("sys.exit('no way')", 1, "no way\n"), ("sys.exit()", 0, "")],
+)
+def test_an_exit_is_honoured(project: Project, raised: str, code: int, stderr: str) -> None:
+    python_tool(project, f"import sys\ndef main():\n    {raised}\n")
+
+    result = project.run("tool")
+
+    assert result.data == {"stdout": "", "stderr": stderr, "return_code": code}
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("{'a': [1, {2}]}", "result['a'][1] is of type set"),
+        ("{'a': float('nan')}", "result['a'] is the number nan"),
+        ("{(1, 2): 3}", "result is a dict with a key of type tuple"),
+        ("loop", "nested too deeply, or within itself"),
+    ],
+)
+def test_a_result_that_is_not_json_says_where(project: Project, value: str, fault: str) -> None:
+    path = python_tool(project, f"loop = []\nloop.append(loop)\ndef main():\n    return {value}\n")
+
+    error = project.run("tool").data["stderr"]
+
+    assert error.startswith(f"{path} returned something that JSON cannot express: result")
+    assert error.endswith(f"{fault}; return dicts, lists, texts, numbers, booleans and None\n")
+
+
+def test_a_signature_that_does_not_fit_is_told_without_a_traceback(project: Project) -> None:
+    path = python_tool(project, "def main(name):\n    return name\n")
+
+    assert project.run("tool", {"nam": "x"}).data["stderr"] == (
+        f"{path}: main() got an unexpected keyword argument 'nam'; "
+        "make its signature fit its CONFIG_SCHEMA\n"
+    )
+
+
+def test_a_type_error_inside_the_tool_keeps_its_traceback(project: Project) -> None:
+    python_tool(project, "def main():\n    return len(1)\n")
+
+    assert "Traceback" in project.run("tool").data["stderr"]
+
+
+def test_a_tool_without_an_entry_says_which_are_known(project: Project) -> None:
+    path = python_tool(project, "x = 1\n")
+
+    assert project.run("tool").data["stderr"] == (
+        f"{path} defines neither main(**params) nor execute(params, project_path); "
+        "add one of them\n"
+    )
+
+
+def test_a_tool_named_like_a_module_does_not_take_its_place(project: Project) -> None:
+    project.tool(
+        "json.py",
+        HEADER.format(runtime="python_runtime")
+        + "import json\ndef main():\n    return json.dumps([1])\n",
+    )
+
+    assert project.run("json").data == "[1]"
+
+
+def test_a_dataclass_and_its_annotations_work_in_a_tool(project: Project) -> None:
+    python_tool(
+        project,
+        "from dataclasses import asdict, dataclass\n"
+        "@dataclass\nclass Point:\n    x: 'int'\n"
+        "def main():\n    return asdict(Point(3))\n",
+    )
+
+    assert project.run("tool").data == {"x": 3}
+
+
+def test_a_module_beside_the_tool_is_only_imported_from_a_marked_folder(project: Project) -> None:
+    text = HEADER.format(runtime="python_runtime") + (
+        "from helper import N\ndef main():\n    return N\n"
+    )
+    project.tool("many/tool.py", text)
+    project.tool("many/helper.py", "N = 5\n")
+
+    alone = project.run("many/tool")
+    project.tool("many/__init__.py", "")
+    marked = project.run("many/tool")
+
+    assert alone.data["stderr"].endswith(
+        "hint: 'helper' lies beside the tool, but a folder is only searched if it is marked as "
+        "one tool and verified; add an __init__.py and sign its files\n"
+    )
+    assert (marked.error, marked.data) == (None, 5)
+
+
+def test_an_unsigned_module_of_a_marked_folder_is_refused(project: Project) -> None:
+    project.tool("many/tool.py", HEADER.format(runtime="python_runtime") + "def main(): pass\n")
+    project.tool("many/__init__.py", "")
+    project.tool("many/helper.py", "N = 5\n", signed=False)
+
+    assert project.run("many/tool").metadata["error_type"] == "UnsignedError"
+
+
+def test_planted_bytecode_does_not_run_in_place_of_verified_source(tmp_path: Path) -> None:
+    own_python = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    project = Project(tmp_path, shipped_system=True, environ={"PATH": own_python})
+    project.tool(
+        "many/tool.py",
+        HEADER.format(runtime="python_runtime")
+        + "from helper import N\ndef main():\n    return N\n",
+    )
+    project.tool("many/__init__.py", "")
+    helper = project.tool("many/helper.py", "N = 'signed'\n")
+    evil = tmp_path / "evil.py"
+    evil.write_text("N = 'planted'\n")
+    # Unchecked: Python itself would take it whatever the source says.
+    py_compile.compile(
+        str(evil),
+        cache_from_source(str(helper)),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    script = f"import sys; sys.path[0] = {str(helper.parent)!r}; import helper; print(helper.N)"
+
+    assert project.run("python_runtime", {"script": script}).data["stdout"] == "planted\n"
+    assert project.run("many/tool").data == "signed"
+
+
+def test_run_by_itself_it_runs_a_script_like_python_c(project: Project) -> None:
+    result = project.run(
+        "python_runtime",
+        {
+            "script": "import sys\nprint(__name__, sys.argv, sys.path[0] == '')\nsys.exit(3)",
+            "args": ["x"],
+        },
+    )
+
+    assert result.data == {
+        "stdout": "__main__ ['-c', 'x'] True\n",
+        "stderr": "",
+        "return_code": 3,
+    }
+
+
+def test_run_by_itself_it_needs_a_script(project: Project) -> None:
+    result = project.run("python_runtime", {"scrip": "1"})
+
+    assert result.metadata["error_type"] == "ParameterError"
+
+
+def test_a_script_tool_gets_parameters_and_project_as_arguments(project: Project) -> None:
+    python_tool(
+        project,
+        "import json, sys\nif __name__ == '__main__':\n    print(json.dumps(sys.argv[1:]))\n",
+        runtime="python_script_runtime",
+    )
+
+    assert project.run("tool", {"a": "it's {x} ${HOME}"}).data == [
+        "--params",
+        '{"a":"it\'s {x} ${HOME}"}',
+        "--project-path",
+        str(project.path),
+    ]
+
+
+def test_too_much_for_a_command_line_names_the_runtime_that_takes_it(project: Project) -> None:
+    python_tool(project, "", runtime="python_script_runtime")
+
+    result = project.run("tool", {"a": "x" * 200_000})
+
+    assert result.metadata["error_type"] == "ArgumentTooLongError"
+    assert "python_runtime" in (result.error or "")

@@ -1,0 +1,97 @@
+"""The system space as it ships: every file can be read, is described, and is signed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from lilux.primitives import http_config, subprocess_config
+from rye.items.element import Metadata
+from rye.items.metadata import parse_metadata
+from rye.items.reader import read_item
+from rye_project import Project
+
+import rye
+
+ROOT = Path(rye.__file__).parent / ".ai"
+ITEMS = {
+    str(path.relative_to(ROOT / "tools").with_suffix("")): path
+    for path in sorted((ROOT / "tools").rglob("*"))
+    if path.is_file() and "__pycache__" not in path.parts
+}
+AGENT_TOOLS = [item_id for item_id in ITEMS if not item_id.startswith("rye/core/")]
+
+
+def metadata(item_id: str) -> Metadata:
+    return parse_metadata(read_item(ITEMS[item_id], ROOT))
+
+
+def test_everything_that_is_promised_is_there() -> None:
+    assert {item_id for item_id in ITEMS if "/lib/" not in item_id} == {
+        "rye/core/primitives/subprocess",
+        "rye/core/primitives/http_client",
+        "rye/core/runtimes/python_script_runtime",
+        "rye/core/runtimes/python_runtime",
+        "rye/core/runtimes/node_runtime",
+        "rye/core/runtimes/bash_runtime",
+        "rye/core/runtimes/uv_script_runtime",
+        "rye/core/runtimes/mcp_stdio_runtime",
+        "rye/bash/bash",
+        "rye/git/git",
+        "rye/fs/read",
+        "rye/fs/write",
+        "rye/fs/edit",
+        "rye/fs/list",
+        "rye/fs/glob",
+        "rye/fs/grep",
+    }
+
+
+@pytest.mark.parametrize("item_id", ITEMS)
+def test_every_item_says_what_it_is(item_id: str) -> None:
+    said = metadata(item_id)
+
+    assert re.fullmatch(r"\d+\.\d+\.\d+", said.version)
+    assert said.tool_type
+    assert said.category
+    assert len(said.description) > 20
+    assert (said.executor_id is None) == item_id.startswith("rye/core/primitives/")
+
+
+@pytest.mark.parametrize("item_id", AGENT_TOOLS)
+def test_every_tool_says_how_to_call_it_and_what_it_may_do(item_id: str) -> None:
+    said = metadata(item_id)
+
+    assert said.config_schema is not None
+    assert said.config_schema["additionalProperties"] is False
+    assert set(said.annotations) == {"read_only", "destructive", "idempotent", "open_world"}
+    for name, schema in said.config_schema["properties"].items():
+        assert "description" in schema or name == "ignore_case"
+        assert ("default" in schema) != (name in said.config_schema.get("required", [])) or (
+            name == "glob"
+        )
+
+
+def test_the_schema_of_subprocess_knows_every_key_of_the_kernel() -> None:
+    schema = metadata("rye/core/primitives/subprocess").config_schema or {}
+
+    # `render` is not a caller's to choose: through Rye, parameters are literal.
+    assert set(schema["properties"]) == subprocess_config._KEYS - {"render"}
+
+
+def test_the_schema_of_http_client_knows_every_key_of_the_kernel() -> None:
+    schema = metadata("rye/core/primitives/http_client").config_schema or {}
+
+    assert set(schema["properties"]) == set(http_config.HttpConfig.__dataclass_fields__)
+    assert set(schema["properties"]["retry"]["properties"]) == set(
+        http_config.RetryPolicy.__dataclass_fields__
+    )
+    assert schema["properties"]["method"]["enum"] == list(http_config.METHODS)
+
+
+def test_running_leaves_nothing_in_the_system_space(tmp_path: Path) -> None:
+    before = sorted(ROOT.rglob("*"))
+
+    assert Project(tmp_path, shipped_system=True).run("rye/fs/list").success
+    assert sorted(ROOT.rglob("*")) == before

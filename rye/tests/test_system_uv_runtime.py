@@ -1,0 +1,70 @@
+"""uv_script_runtime, offline: the dependency is a wheel that the test makes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from rye_project import Project
+
+pytestmark = pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    environ = {
+        "PATH": os.environ["PATH"],
+        "UV_OFFLINE": "1",
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+    return Project(tmp_path, shipped_system=True, environ=environ)
+
+
+def wheel(folder: Path) -> Path:
+    """A package ``ryedemo`` with one name in it."""
+    path = folder / "ryedemo-1.0-py3-none-any.whl"
+    info = "ryedemo-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("ryedemo.py", "ANSWER = 42\n")
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: ryedemo\nVersion: 1.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def test_a_script_gets_its_dependencies_and_parameters_on_stdin(
+    project: Project, tmp_path: Path
+) -> None:
+    project.tool(
+        "tool.py",
+        "# /// script\n"
+        f'# dependencies = ["ryedemo @ {wheel(tmp_path).as_uri()}"]\n'
+        "# ///\n"
+        '__version__ = "1.0.0"\n__executor_id__ = "uv_script_runtime"\n'
+        "import json, sys\nimport ryedemo\n"
+        "print(json.dumps([ryedemo.ANSWER, json.load(sys.stdin), sys.argv[1:]]))\n",
+    )
+
+    result = project.run("tool", {"a": "${HOME} é"})
+
+    assert result.error is None
+    assert result.data == [42, {"a": "${HOME} é"}, ["--project-path", str(project.path)]]
+
+
+def test_a_dependency_that_cannot_be_had_fails_with_the_words_of_uv(project: Project) -> None:
+    project.tool(
+        "tool.py",
+        '# /// script\n# dependencies = ["no-such-package-ryedemo"]\n# ///\n'
+        '__executor_id__ = "uv_script_runtime"\nprint("never")\n',
+    )
+
+    result = project.run("tool")
+
+    assert not result.success
+    assert "no-such-package-ryedemo" in result.data["stderr"]

@@ -1,0 +1,321 @@
+"""Who may vouch for an item, and the ways in which somebody else might try."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lilux.primitives.signing import sign_hash
+from rye.errors import (
+    ChangedError,
+    ForgedError,
+    KeyStoreError,
+    TrustError,
+    UnsignedError,
+    UntrustedKeyError,
+)
+from rye.trust.model import Standing, Verdict
+from rye.trust.signature import signed_digest, split_signature
+from rye.trust.store import TrustStore
+from rye.trust.verify import judge, verify_item
+from trust_world import TIMESTAMP, Key, TrustWorld
+
+ALICE, MALLORY = Key.new(), Key.new()
+BODY = b"__version__ = '1.0.0'\nprint('hi')\n"
+SIGNED = ALICE.sign(BODY)
+BODY_HASH = hashlib.sha256(BODY).hexdigest()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> TrustWorld:
+    """The user trusts Alice."""
+    world = TrustWorld(tmp_path)
+    world.put_key(world.user, ALICE)
+    return world
+
+
+@pytest.fixture
+def store(world: TrustWorld) -> TrustStore:
+    return world.store()
+
+
+def standing(content: bytes, world: TrustWorld, comment: str = "#") -> Standing:
+    return judge(world.item(content), comment, world.store()).standing
+
+
+def refused(
+    error: type[TrustError], message: str, content: bytes, world: TrustWorld, name: str = "tool.py"
+) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$") as caught:
+        verify_item(world.item(content, name), "#", world.store(), "team/tool")
+    assert type(caught.value) is error
+
+
+class TestTrusted:
+    def test_an_item_signed_by_a_trusted_key_passes(self, world: TrustWorld) -> None:
+        verdict = verify_item(world.item(SIGNED), "#", world.store(), "team/tool")
+        assert verdict == Verdict(
+            standing=Standing.TRUSTED,
+            content_hash=BODY_HASH,
+            fingerprint=ALICE.fingerprint,
+            signed_at=TIMESTAMP,
+        )
+        assert verdict.trusted
+
+    @pytest.mark.parametrize("prefix", [b"#!/bin/sh\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf#!/x\r\n"])
+    def test_shebang_and_byte_order_mark_may_stand_first(
+        self, prefix: bytes, world: TrustWorld
+    ) -> None:
+        assert standing(ALICE.sign(prefix + BODY), world) is Standing.TRUSTED
+
+    def test_windows_line_ends(self, world: TrustWorld) -> None:
+        assert standing(ALICE.sign(BODY.replace(b"\n", b"\r\n")), world) is Standing.TRUSTED
+
+    @pytest.mark.parametrize("comment", ["//", "--", ";", "%", '"', "REM"])
+    def test_other_comment_signs(self, comment: str, world: TrustWorld) -> None:
+        assert standing(ALICE.sign(BODY, comment), world, comment) is Standing.TRUSTED
+
+    def test_the_same_bytes_are_as_good_in_another_place(self, world: TrustWorld) -> None:
+        """Content is signed, not a place; which content an id stands for is the lockfile's."""
+        store = world.store()
+        assert judge(world.item(SIGNED, "other/copy.py"), "#", store).trusted
+        assert judge(world.item(SIGNED), "#", store).trusted
+
+    def test_a_megabyte(self, world: TrustWorld) -> None:
+        assert standing(ALICE.sign(b"x" * 1024 * 1024), world) is Standing.TRUSTED
+
+    def test_an_empty_item(self, world: TrustWorld) -> None:
+        assert standing(ALICE.sign(b""), world) is Standing.TRUSTED
+        assert standing(b"", world) is Standing.UNSIGNED
+
+
+class TestUnsigned:
+    def test_an_item_without_a_line(self, world: TrustWorld) -> None:
+        path = world.item(b"").path
+        message = (
+            f"team/tool is not signed: {path}; read the file, then sign it with: rye sign {path}"
+        )
+        refused(UnsignedError, message, BODY, world)
+
+    def test_the_command_is_fit_for_a_shell(self, world: TrustWorld) -> None:
+        path = world.item(b"", "my tool.py").path
+        message = (
+            f"team/tool is not signed: {path}; read the file, then sign it with: rye sign '{path}'"
+        )
+        refused(UnsignedError, message, BODY, world, "my tool.py")
+
+    def test_a_misspelt_line_is_told(self, world: TrustWorld) -> None:
+        path = world.item(b"").path
+        message = (
+            f"team/tool is not signed: {path} has a signature line that is misspelt; "
+            f"read the file, then sign it with: rye sign {path}"
+        )
+        refused(UnsignedError, message, SIGNED.replace(b"\n", b" \n", 1), world)
+
+    @pytest.mark.parametrize(
+        "hidden",
+        [b"import os\n", b"\n", b" ", b"\x00", b"# -*- coding: utf-7 -*-\n", b"#!/x\nimport os\n"],
+    )
+    def test_nothing_can_be_hidden_before_the_line(self, hidden: bytes, world: TrustWorld) -> None:
+        assert standing(hidden + SIGNED, world) is Standing.UNSIGNED
+
+    def test_nothing_can_be_hidden_on_the_line(self, world: TrustWorld) -> None:
+        """Python, like many languages, also ends a line at a carriage return."""
+        line, _, rest = SIGNED.partition(b"\n")
+        assert standing(line + b"\rimport os\n" + rest, world) is Standing.UNSIGNED
+
+    def test_the_line_of_another_language_is_no_signature(self, world: TrustWorld) -> None:
+        assert standing(SIGNED, world, "//") is Standing.UNSIGNED
+
+
+class TestChanged:
+    def test_other_content_than_signed(self, world: TrustWorld) -> None:
+        path = world.item(b"").path
+        message = (
+            f"team/tool was changed after key {ALICE.fingerprint} signed it at 20261103T142530Z: "
+            f"{path}; read what changed, then sign it again with: rye sign {path}"
+        )
+        refused(ChangedError, message, SIGNED + b"import os\n", world)
+
+    def test_the_verdict_has_the_hash_of_what_is_there(
+        self, world: TrustWorld, store: TrustStore
+    ) -> None:
+        verdict = judge(world.item(SIGNED + b"#"), "#", store)
+        assert verdict.content_hash == hashlib.sha256(BODY + b"#").hexdigest()
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"#!/bin/evil\n" + SIGNED,
+            b"\xef\xbb\xbf" + SIGNED,
+            SIGNED[:-1],
+            SIGNED.replace(b"\n", b"\r\n"),
+            SIGNED.replace(b"\n", b"\n\n", 1),
+            ALICE.sign(b"#!/bin/sh\n" + BODY).replace(b"/bin/sh", b"/bin/xx"),
+        ],
+        ids=["shebang", "mark", "end", "line ends", "blank line", "other shebang"],
+    )
+    def test_every_byte_beside_the_line_counts(self, content: bytes, world: TrustWorld) -> None:
+        assert standing(content, world) is Standing.CHANGED
+
+    def test_a_second_line_in_front_does_not_vouch_for_the_first(self, world: TrustWorld) -> None:
+        line = ALICE.sign(b"print('harmless')\n").partition(b"\n")[0]
+        assert standing(line + b"\n" + SIGNED, world) is Standing.CHANGED
+
+    def test_a_second_line_behind_is_content(self, world: TrustWorld) -> None:
+        line = MALLORY.sign(BODY).partition(b"\n")[0] + b"\n"
+        first, _, rest = SIGNED.partition(b"\n")
+        assert standing(first + b"\n" + line + rest, world) is Standing.CHANGED
+        assert standing(ALICE.sign(BODY), world) is Standing.TRUSTED
+
+    def test_the_line_of_another_file_does_not_fit(self, world: TrustWorld) -> None:
+        line = ALICE.sign(b"print('harmless')\n").partition(b"\n")[0]
+        assert standing(line + b"\n" + BODY, world) is Standing.CHANGED
+
+
+class TestForged:
+    def test_a_signature_by_another_key_than_it_names(self, world: TrustWorld) -> None:
+        path = world.item(b"").path
+        content = MALLORY.sign(BODY).replace(
+            MALLORY.fingerprint.encode(), ALICE.fingerprint.encode()
+        )
+        message = (
+            f"team/tool bears a signature that key {ALICE.fingerprint} did not make: {path}; "
+            "get the file from its author again; or read it, and if you vouch for it, "
+            f"sign it with: rye sign {path}"
+        )
+        refused(ForgedError, message, content, world)
+
+    def test_the_signature_of_another_file_with_the_hash_of_this(self, world: TrustWorld) -> None:
+        other = ALICE.sign(b"print('harmless')\n")
+        other_hash = split_signature(other, "#").content_hash.encode()
+        line = other.partition(b"\n")[0].replace(other_hash, BODY_HASH.encode())
+        assert standing(line + b"\n" + BODY, world) is Standing.FORGED
+
+    def test_another_timestamp_than_signed(self, world: TrustWorld) -> None:
+        later = SIGNED.replace(TIMESTAMP.encode(), b"20991231T235959Z")
+        assert standing(later, world) is Standing.FORGED
+
+    def test_a_signature_of_the_bare_hash_does_not_count(self, world: TrustWorld) -> None:
+        """What the key signs elsewhere, without a timestamp, is no signature of an item."""
+        signature = split_signature(SIGNED, "#").line
+        assert signature is not None
+        bare = sign_hash(BODY_HASH, ALICE.private)
+        assert sign_hash(signed_digest(TIMESTAMP, BODY_HASH), ALICE.private) == signature.signature
+        forged = SIGNED.replace(signature.signature.encode(), bare.encode())
+        assert standing(forged, world) is Standing.FORGED
+
+    def test_by_a_key_that_the_project_brings(self, world: TrustWorld) -> None:
+        """Nobody is told to approve a key for what it did not sign."""
+        carol = Key.new()
+        world.put_key(world.project, carol)
+        forged = MALLORY.sign(BODY).replace(
+            MALLORY.fingerprint.encode(), carol.fingerprint.encode()
+        )
+        assert standing(forged, world) is Standing.FORGED
+
+
+class TestUntrusted:
+    def test_a_key_that_is_in_no_store(self, world: TrustWorld) -> None:
+        message = (
+            f"team/tool is signed by key {MALLORY.fingerprint}, which nobody here vouches for: "
+            f"{world.item(b'').path}; if you know whose it is, get the public key from its owner, "
+            "and trust it with: rye trust add PUBLIC_KEY.pem"
+        )
+        refused(UntrustedKeyError, message, MALLORY.sign(BODY), world)
+
+    def test_a_project_cannot_vouch_for_itself(self, world: TrustWorld) -> None:
+        world.put_key(world.project, MALLORY, owner="alice's other key")
+        message = (
+            f"team/tool is signed by key {MALLORY.fingerprint}, which the project brings "
+            'as that of "alice\'s other key" and you have not approved: '
+            f"{world.item(b'').path}; if you know that it is, approve it with: "
+            f"rye trust add {MALLORY.fingerprint}"
+        )
+        refused(UntrustedKeyError, message, MALLORY.sign(BODY), world)
+
+    def test_a_key_that_a_project_brings_counts_once_approved(self, world: TrustWorld) -> None:
+        world.put_key(world.project, MALLORY)
+        world.store().approve(MALLORY.fingerprint)
+        assert standing(MALLORY.sign(BODY), world) is Standing.TRUSTED
+
+    def test_an_approval_is_the_users_to_give(self, world: TrustWorld) -> None:
+        """A project that also brings approvals, in whatever folder of its own, gains nothing."""
+        world.put_key(world.project, MALLORY)
+        world.store().approve(MALLORY.fingerprint)
+        (world.user / "approved_keys").rename(world.project / "approved_keys")
+        assert standing(MALLORY.sign(BODY), world) is Standing.UNTRUSTED
+
+    def test_a_key_of_the_system_counts(self, world: TrustWorld) -> None:
+        world.put_key(world.system, MALLORY)
+        assert standing(MALLORY.sign(BODY), world) is Standing.TRUSTED
+
+    def test_an_entry_that_cannot_be_used_is_named(self, world: TrustWorld) -> None:
+        path = world.put_key(world.user, MALLORY)
+        path.chmod(0o666)
+        message = (
+            f"team/tool is signed by key {MALLORY.fingerprint}, but {path} may be changed by "
+            f"others (mode 0666); close it with: chmod go-w {path}"
+        )
+        refused(KeyStoreError, message, MALLORY.sign(BODY), world)
+
+
+class TestMemory:
+    def test_a_verdict_is_remembered_by_content_not_by_path(
+        self, world: TrustWorld, store: TrustStore
+    ) -> None:
+        first = judge(world.item(SIGNED), "#", store)
+        assert judge(world.item(SIGNED, "other.py"), "#", store) is first
+        assert not judge(world.item(SIGNED + b"x"), "#", store).trusted
+
+    def test_a_verdict_is_remembered_for_its_comment_sign_only(
+        self, world: TrustWorld, store: TrustStore
+    ) -> None:
+        assert judge(world.item(SIGNED), "#", store).trusted
+        assert judge(world.item(SIGNED), "//", store).standing is Standing.UNSIGNED
+
+    def test_removing_the_key_ends_the_trust_at_the_next_look(
+        self, world: TrustWorld, store: TrustStore
+    ) -> None:
+        assert judge(world.item(SIGNED), "#", store).trusted
+        before = store.stamp()
+        (world.user / "trusted_keys" / f"{ALICE.fingerprint}.toml").unlink()
+        assert store.stamp() != before
+        assert judge(world.item(SIGNED), "#", store).standing is Standing.UNTRUSTED
+
+    def test_adding_the_key_is_seen_at_the_next_look(
+        self, world: TrustWorld, store: TrustStore
+    ) -> None:
+        content = MALLORY.sign(BODY)
+        assert not judge(world.item(content), "#", store).trusted
+        world.put_key(world.user, MALLORY)
+        store.stamp()
+        assert judge(world.item(content), "#", store).trusted
+
+    def test_between_two_looks_the_answer_stays(self, world: TrustWorld, store: TrustStore) -> None:
+        """The items of one call are judged by one state of the store."""
+        assert judge(world.item(SIGNED), "#", store).trusted
+        (world.user / "trusted_keys" / f"{ALICE.fingerprint}.toml").unlink()
+        assert judge(world.item(SIGNED), "#", store).trusted
+
+    def test_what_is_remembered_is_bounded(
+        self, world: TrustWorld, store: TrustStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("rye.trust.verify._MAX_VERDICTS", 10)
+        for number in range(25):
+            judge(world.item(b"%d" % number), "#", store)
+        assert len(store.verdicts) <= 10
+
+
+def test_unsigned_items_are_judged_without_a_cryptographic_library() -> None:
+    code = (
+        "import sys, pathlib, tempfile; from rye.context import Context; "
+        "from rye.trust.store import TrustStore; from rye.trust.verify import judge; "
+        "from rye.items.element import ItemFile; here = pathlib.Path(tempfile.gettempdir()); "
+        "store = TrustStore(Context(project_path=here, user_space=here, system_space=here, "
+        "environ={}), spaces=()); judge(ItemFile(path=here, content=b'x'), '#', store); "
+        "sys.exit('cryptography' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

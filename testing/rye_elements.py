@@ -1,0 +1,69 @@
+"""Chains made by hand, with real files, for tests of what comes after the chain is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rye.context import Context
+from rye.items.element import ChainElement, Metadata
+from rye.spaces.model import Resolution, Space, SpaceName
+
+SUBPROCESS = "rye/core/primitives/subprocess"
+HTTP_CLIENT = "rye/core/primitives/http_client"
+
+
+class Workshop:
+    """A project, a user and a system space below ``root``, and elements in them."""
+
+    def __init__(self, root: Path, environ: dict[str, str] | None = None) -> None:
+        self.root = root.resolve()
+        self.environ = {"PATH": "/usr/bin:/bin"} if environ is None else environ
+        for name in ("project", "user", "system"):
+            self.tools(name).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def project(self) -> Path:
+        """The project's folder."""
+        return self.root / "project"
+
+    @property
+    def context(self) -> Context:
+        """As an edge would make it."""
+        return Context(
+            project_path=self.project,
+            user_space=self.root / "user",
+            system_space=self.root / "system",
+            environ=MappingProxyType(self.environ),
+        )
+
+    def tools(self, space: str) -> Path:
+        """The folder of a space's items."""
+        return self.root / space / ".ai" / "tools"
+
+    def element(
+        self, name: str, *, space: SpaceName = "project", text: str = "", **metadata: Any
+    ) -> ChainElement:
+        """An element with a file; ``name`` is the path below ``tools``, extension included."""
+        path = self.tools(space) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return _element(name.rpartition(".")[0], path, space, self.tools(space).parent, metadata)
+
+    def primitive(self, item_id: str = SUBPROCESS, **metadata: Any) -> ChainElement:
+        """A primitive without a file."""
+        return _element(item_id, None, "system", self.tools("system").parent, metadata)
+
+
+def _element(
+    item_id: str, path: Path | None, space: SpaceName, root: Path, metadata: dict[str, Any]
+) -> ChainElement:
+    where = Space(name=space, root=root)
+    return ChainElement(
+        item_id=item_id,
+        path=path,
+        space=where,
+        metadata=Metadata(**metadata),
+        resolution=Resolution(item_id=item_id, path=path, space=where),
+    )

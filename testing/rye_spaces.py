@@ -1,0 +1,48 @@
+"""A project, a user and a system space in a temporary folder."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from rye.context import Context
+from rye.spaces.folders import is_settled, stamp_of
+from rye.spaces.resolver import Resolver
+
+PYTHON_ITEM = '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
+
+
+class SpaceRooms:
+    """The three roots below ``folder``; they come into being with the first file in them."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str] | None = None) -> None:
+        self.folder = folder.resolve()
+        self.context = Context(
+            project_path=self.folder / "project",
+            user_space=self.folder / "user",
+            system_space=self.folder / "system",
+            environ=MappingProxyType(dict(environ or {})),
+        )
+
+    def tools(self, space: str) -> Path:
+        """The folder of the items of a space."""
+        return self.folder / space / ".ai" / "tools"
+
+    def write(self, space: str, name: str, text: str = PYTHON_ITEM) -> Path:
+        """An item: ``name`` is its path below ``tools``, with the extension."""
+        path = self.tools(space) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def resolver(self) -> Resolver:
+        """A new one, without anything remembered."""
+        return Resolver(self.context)
+
+    def settle(self) -> None:
+        """Returns once no folder is so young that its answers are not remembered."""
+        deadline = time.monotonic() + 10
+        folders = [each for each in self.folder.rglob("*") if each.is_dir()]
+        while not all(is_settled(stamp_of(str(each))) for each in folders):
+            assert time.monotonic() < deadline, "the folders never became old enough"
+            time.sleep(0.005)

@@ -15,9 +15,9 @@ pub struct Capture {
 /// What a [`Capture`] kept.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// All of it, or head, a line that tells the gap, and tail.
-    pub bytes: Vec<u8>,
-    /// Bytes of the stream that are not in `bytes`.
+    /// All of it, or head, a line that tells the gap, and tail; in parts, so that nothing is copied.
+    pub parts: Vec<Vec<u8>>,
+    /// Bytes of the stream that are not in `parts`.
     pub omitted: u64,
 }
 
@@ -43,6 +43,10 @@ impl Capture {
             return;
         }
         let (lost, kept) = rest.split_at(rest.len().saturating_sub(self.tail_limit));
+        if self.tail.capacity() == 0 {
+            // All at once, and no more: a ring would come to use whatever it has.
+            self.tail.reserve_exact(self.tail_limit);
+        }
         let excess = (self.tail.len() + kept.len()).saturating_sub(self.tail_limit);
         self.tail.drain(..excess);
         self.tail.extend(kept);
@@ -52,21 +56,22 @@ impl Capture {
     /// The end of the stream. Where something was left out, the cut does not go through a
     /// character of UTF-8, and a line says how many bytes are missing.
     pub fn finish(mut self) -> Captured {
-        let (front, back) = self.tail.as_slices();
-        if self.omitted == 0 {
-            self.head.extend_from_slice(front);
-            self.head.extend_from_slice(back);
-            return Captured { bytes: self.head, omitted: 0 };
+        let mut parts = Vec::new();
+        let mut omitted = self.omitted;
+        if omitted > 0 {
+            let split_char = incomplete_suffix(&self.head);
+            self.head.truncate(self.head.len() - split_char);
+            let orphaned = self.tail.iter().take(3).take_while(|&&b| is_continuation(b)).count();
+            self.tail.drain(..orphaned);
+            omitted += (split_char + orphaned) as u64;
         }
-        let split_char = incomplete_suffix(&self.head);
-        self.head.truncate(self.head.len() - split_char);
-        let orphaned = self.tail.iter().take(3).take_while(|&&b| is_continuation(b)).count();
-        self.tail.drain(..orphaned);
-        let omitted = self.omitted + (split_char + orphaned) as u64;
-        let (front, back) = self.tail.as_slices();
-        let mark = format!("\n[... {omitted} bytes left out ...]\n");
-        let bytes = [&self.head, mark.as_bytes(), front, back].concat();
-        Captured { bytes, omitted }
+        parts.push(self.head);
+        if omitted > 0 {
+            parts.push(format!("\n[... {omitted} bytes left out ...]\n").into_bytes());
+        }
+        parts.push(self.tail.into());
+        parts.retain(|part| !part.is_empty());
+        Captured { parts, omitted }
     }
 }
 
@@ -96,27 +101,26 @@ fn incomplete_suffix(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn capture(limit: usize, pieces: &[&[u8]]) -> Captured {
+    fn capture(limit: usize, pieces: &[&[u8]]) -> (Vec<u8>, u64) {
         let mut capture = Capture::new(limit);
         for piece in pieces {
             capture.push(piece);
         }
-        capture.finish()
+        let Captured { parts, omitted } = capture.finish();
+        (parts.concat(), omitted)
     }
 
     #[test]
     fn output_up_to_the_limit_is_whole() {
         for pieces in [&[b"0123456789".as_slice()] as &[&[u8]], &[b"012", b"3456", b"789"]] {
-            let captured = capture(10, pieces);
-            assert_eq!(captured, Captured { bytes: b"0123456789".to_vec(), omitted: 0 });
+            assert_eq!(capture(10, pieces), (b"0123456789".to_vec(), 0));
         }
     }
 
     #[test]
     fn beyond_the_limit_head_and_tail_stay_and_the_gap_is_counted() {
         let captured = capture(4, &[b"abc", b"defgh", b"ij"]);
-        assert_eq!(captured.bytes, b"ab\n[... 6 bytes left out ...]\nij");
-        assert_eq!(captured.omitted, 6);
+        assert_eq!(captured, (b"ab\n[... 6 bytes left out ...]\nij".to_vec(), 6));
     }
 
     #[test]
@@ -127,20 +131,20 @@ mod tests {
             let pieces: Vec<&[u8]> = text.chunks(size).collect();
             assert_eq!(capture(100, &pieces), whole);
         }
-        assert_eq!(whole.omitted, 1900);
+        assert_eq!(whole.1, 1900);
     }
 
     #[test]
     fn the_cut_spares_characters() {
         let text = "é".repeat(100);
-        let captured = capture(10, &[text.as_bytes()]);
-        let shown = String::from_utf8(captured.bytes).unwrap();
+        let (bytes, omitted) = capture(10, &[text.as_bytes()]);
+        let shown = String::from_utf8(bytes).unwrap();
         assert_eq!(shown, "éé\n[... 192 bytes left out ...]\néé");
-        assert_eq!(captured.omitted, 192);
+        assert_eq!(omitted, 192);
     }
 
     #[test]
     fn a_limit_of_zero_keeps_nothing_but_the_count() {
-        assert_eq!(capture(0, &[b"abc"]).omitted, 3);
+        assert_eq!(capture(0, &[b"abc"]).1, 3);
     }
 }

@@ -49,7 +49,7 @@ pub enum Command {
     /// Run a command, wait for it, and print its output and exit code.
     ///
     /// When the command ends, processes that it left running are ended too. When the time is up,
-    /// the whole tree gets SIGTERM, then SIGKILL, and what was printed so far is kept.
+    /// its process group gets SIGTERM, then the whole tree SIGKILL; what it printed is kept.
     #[command(after_help = "\
 Examples:
   lilux-proc exec -- echo hello
@@ -121,29 +121,32 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub what: WhatArgs,
     /// Seconds that it may run; 0 means no limit.
-    #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_TIMEOUT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_TIMEOUT,
+        allow_negative_numbers = true, conflicts_with = "request")]
     pub timeout: f64,
     /// Seconds between SIGTERM and SIGKILL when the time is up.
-    #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_JOB_GRACE)]
+    #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_JOB_GRACE,
+        allow_negative_numbers = true, conflicts_with = "request")]
     pub grace: f64,
     /// Bytes kept of each stream: the first half and the last.
-    #[arg(long, value_name = "BYTES", default_value_t = crate::request::DEFAULT_OUTPUT_LIMIT)]
+    #[arg(long, value_name = "BYTES", default_value_t = crate::request::DEFAULT_OUTPUT_LIMIT,
+        conflicts_with = "request")]
     pub output_limit: usize,
     /// Text for its stdin.
-    #[arg(long, value_name = "TEXT", conflicts_with = "stdin_file")]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["stdin_file", "request"])]
     pub stdin: Option<OsString>,
     /// A file for its stdin; - takes the stdin of lilux-proc.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub stdin_file: Option<PathBuf>,
     /// What happens to processes that it leaves running. With "keep", a timeout kills the whole
     /// tree without asking.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with = "request")]
     pub background: Background,
     /// Also write the whole of stdout here.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub stdout_file: Option<PathBuf>,
     /// Also write the whole of stderr here.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub stderr_file: Option<PathBuf>,
 }
 
@@ -154,7 +157,7 @@ pub struct SpawnArgs {
     #[command(flatten)]
     pub what: WhatArgs,
     /// Append stdout and stderr here; without it they go nowhere.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub log_file: Option<PathBuf>,
 }
 
@@ -164,7 +167,8 @@ pub struct KillArgs {
     /// The process.
     pub pid: i32,
     /// Seconds between SIGTERM and SIGKILL.
-    #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_KILL_GRACE)]
+    #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_KILL_GRACE,
+        allow_negative_numbers = true)]
     pub grace: f64,
     /// What spawn printed; a process that was given the pid since is left alone.
     #[arg(long, value_name = "TIME")]

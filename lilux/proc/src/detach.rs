@@ -2,8 +2,8 @@
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 
+use crate::files::open_output;
 use crate::launch::{Bond, Child, Launcher, Recipe, Stdio, os_message};
 use crate::platform::Platform;
 use crate::process::{self, portable};
@@ -29,21 +29,17 @@ fn try_spawn(launcher: &Launcher, spawn: &Spawn) -> Result<Child, String> {
     if spawn.command.as_bytes().is_empty() {
         return Err("No command specified".into());
     }
-    let open = |path: &std::ffi::OsStr, options: &OpenOptions| -> Result<OwnedFd, String> {
-        let file = options.open(path);
-        let file =
-            file.map_err(|e| format!("log file {}: {}", path.to_string_lossy(), os_message(&e)))?;
-        Ok(file.into())
-    };
-    let nothing = open("/dev/null".as_ref(), OpenOptions::new().read(true).write(true))?;
+    let nothing: OwnedFd = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(|error| os_message(&error))?
+        .into();
     let log = match &spawn.log_file {
         None => None,
-        // A log may hold secrets, so a new one is for its owner only.
-        Some(path) => {
-            Some(open(path.as_os_str(), OpenOptions::new().create(true).append(true).mode(0o600))?)
-        }
+        Some(path) => Some(open_output("log file", path, true)?),
     };
-    let output = log.as_ref().unwrap_or(&nothing).as_fd();
+    let output = log.as_ref().map_or(nothing.as_fd(), AsFd::as_fd);
     let recipe = Recipe::new(
         &spawn.command,
         &spawn.args,
@@ -62,9 +58,5 @@ fn reap_in_background(child: Child, platform: Platform) {
     if platform == Platform::Portable {
         portable::note_started(pid);
     }
-    let reaper = std::thread::Builder::new().name("reaper".into()).stack_size(64 * 1024);
-    let _ = reaper.spawn(move || {
-        let _ = child.reap();
-        portable::note_ended(pid);
-    });
+    child.reap_in_background(move || portable::note_ended(pid));
 }

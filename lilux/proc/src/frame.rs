@@ -13,7 +13,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags};
 
+use crate::clock::wait_for;
 use crate::request::Invalid;
 
 /// The largest frame that is accepted from a caller.
@@ -109,7 +111,8 @@ impl<F: AsFd> FrameReader<F> {
             self.start = 0;
         }
         self.buffer.reserve(READ_AHEAD);
-        let n = read_retrying(|| rustix::io::read(&self.fd, spare_capacity(&mut self.buffer)))?;
+        let buffer = &mut self.buffer;
+        let n = read_retrying(&self.fd, || rustix::io::read(&self.fd, spare_capacity(buffer)))?;
         Ok(n > 0)
     }
 
@@ -135,7 +138,7 @@ impl<F: AsFd> FrameReader<F> {
                 let step = (count - filled).min(filled.max(READ_AHEAD));
                 bytes.resize(filled + step, 0);
             }
-            match read_retrying(|| rustix::io::read(&self.fd, &mut bytes[filled..]))? {
+            match read_retrying(&self.fd, || rustix::io::read(&self.fd, &mut bytes[filled..]))? {
                 0 => return Ok(None),
                 n => filled += n,
             }
@@ -159,11 +162,16 @@ impl<F: AsFd> FrameReader<F> {
     }
 }
 
-/// Interruptions are tried again, and a peer that is gone has ended the stream, however it went.
-fn read_retrying(mut read: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
+/// Interruptions are tried again, and a peer that is gone has ended the stream, however it went. A
+/// descriptor that the caller made non-blocking is waited for.
+fn read_retrying(
+    fd: &impl AsFd,
+    mut read: impl FnMut() -> rustix::io::Result<usize>,
+) -> io::Result<usize> {
     loop {
         match read() {
             Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => wait_for(&mut [PollFd::new(fd, PollFlags::IN)], None),
             Err(rustix::io::Errno::CONNRESET) => return Ok(0),
             other => return Ok(other?),
         }

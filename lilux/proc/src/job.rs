@@ -1,9 +1,8 @@
 //! One `exec`: a thread that starts the process, moves its input and output, and sees to its end.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use rustix::process::Signal;
 
 use crate::capture::{Capture, Captured};
 use crate::clock::wait_for;
+use crate::files::open_output;
 use crate::launch::{Child, Ended, Launcher, Recipe, Stdio};
 use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
 use crate::request::{Exec, seconds};
@@ -22,6 +22,9 @@ use crate::text::OsText;
 use crate::tree::Supervision;
 use crate::wake::Waker;
 
+/// How long the job's own process may take to go after SIGKILL. One that is stuck in the kernel
+/// takes longer, and one that became another user's does not listen.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
 /// What is read at once, and what a pipe holds before it is made larger.
 const READ_SIZE: usize = 64 * 1024;
 /// What a pipe is made to hold, and what is read at once, for a job that fills the former.
@@ -149,7 +152,7 @@ fn not_started(stderr: String, began: Instant) -> Finished {
             file_error: None,
         },
         stdout: Vec::new(),
-        stderr: stderr.into_bytes(),
+        stderr: vec![stderr.into_bytes()],
     }
 }
 
@@ -164,8 +167,8 @@ enum Phase {
     Running,
     /// SIGTERM was sent; SIGKILL follows at this moment.
     Ending(Reason, Instant),
-    /// SIGKILL was sent.
-    Killed(Reason),
+    /// SIGKILL was sent; a process that is still there at this moment is not ours to end.
+    Killed(Reason, Instant),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,6 +188,7 @@ struct Job<'a> {
     phase: Phase,
     deadline: Option<Instant>,
     ended_below: usize,
+    all_ended_below: bool,
 }
 
 /// Input on its way to the job.
@@ -213,6 +217,10 @@ impl<'a> Job<'a> {
             rustix::io::ioctl_fionbio(&writing, true).map_err(words)?;
             (Some(Feed { fd: writing, bytes: input, sent: 0 }), reading)
         };
+        for fd in [&stdout, &stderr] {
+            // The job may take back what it wrote between our poll and our read.
+            rustix::io::ioctl_fionbio(fd, true).map_err(words)?;
+        }
         let stdout = Output::new(stdout, &exec, exec.stdout_file.as_ref())?;
         let stderr = Output::new(stderr, &exec, exec.stderr_file.as_ref())?;
         let descriptors = Stdio {
@@ -234,30 +242,42 @@ impl<'a> Job<'a> {
             phase: Phase::Running,
             deadline,
             ended_below: 0,
+            all_ended_below: true,
         })
     }
 
     fn run_to_end(mut self, began: Instant, lookout: &mut dyn Lookout) -> Finished {
-        while !self.wait_and_move(lookout) {
-            self.advance();
+        let mut given_up = false;
+        while !given_up && !self.wait_and_move(lookout) {
+            given_up = self.advance();
         }
         let duration_ms = milliseconds(began.elapsed());
         self.read_what_is_there();
-        let killed = self.phase != Phase::Running;
-        let mut tree = self.around.supervision.settle(&self.child, self.exec.background, killed);
-        tree.ended += self.ended_below;
         let pid = self.child.pid.as_raw_nonzero().get();
-        let ended = self.child.reap();
+        let (tree, ended) = if given_up {
+            let known_by = self.around.supervision.known_by();
+            self.child.reap_in_background(|| ());
+            (TreeReport { known_by, ended: self.ended_below, survivors: vec![pid] }, None)
+        } else {
+            let killed = self.phase != Phase::Running;
+            let mut tree =
+                self.around.supervision.settle(&self.child, self.exec.background, killed);
+            tree.ended += self.ended_below;
+            if !self.all_ended_below {
+                tree.known_by = KnownBy::Unknown;
+            }
+            (tree, self.child.reap().ok())
+        };
         let (stdout, stdout_error) = self.stdout.finish();
         let (mut stderr, stderr_error) = self.stderr.finish();
         let (return_code, signal) = match ended {
-            Ok(Ended::Code(code)) => (code, None),
-            Ok(Ended::Signal(signal)) => (128 + signal, Some(signal)),
-            Err(_) => (-1, None),
+            Some(Ended::Code(code)) => (code, None),
+            Some(Ended::Signal(signal)) => (128 + signal, Some(signal)),
+            None => (-1, None),
         };
         let reason = match self.phase {
             Phase::Running => None,
-            Phase::Ending(reason, _) | Phase::Killed(reason) => Some(reason),
+            Phase::Ending(reason, _) | Phase::Killed(reason, _) => Some(reason),
         };
         if let Some(reason) = reason {
             let line = match reason {
@@ -267,10 +287,9 @@ impl<'a> Job<'a> {
                 ),
                 Reason::Cancel => "Command cancelled".into(),
             };
-            if !stderr.bytes.is_empty() && !stderr.bytes.ends_with(b"\n") {
-                stderr.bytes.push(b'\n');
-            }
-            stderr.bytes.extend_from_slice(line.as_bytes());
+            let unfinished = stderr.parts.last().is_some_and(|part| !part.ends_with(b"\n"));
+            let line = if unfinished { format!("\n{line}") } else { line };
+            stderr.parts.push(line.into_bytes());
         }
         Finished {
             report: ExecReport {
@@ -285,8 +304,8 @@ impl<'a> Job<'a> {
                 tree,
                 file_error: stdout_error.or(stderr_error),
             },
-            stdout: stdout.bytes,
-            stderr: stderr.bytes,
+            stdout: stdout.parts,
+            stderr: stderr.parts,
         }
     }
 
@@ -335,12 +354,13 @@ impl<'a> Job<'a> {
         match self.phase {
             Phase::Running => self.deadline,
             Phase::Ending(_, kill_at) => Some(kill_at),
-            Phase::Killed(_) => None,
+            Phase::Killed(_, give_up_at) => Some(give_up_at),
         }
     }
 
-    /// Looks whether the job has to end, or has been given long enough to.
-    fn advance(&mut self) {
+    /// Looks whether the job has to end, or has been given long enough to. True if there is nothing
+    /// more that could be done.
+    fn advance(&mut self) -> bool {
         let now = Instant::now();
         let wish = self.around.control.wish.load(Ordering::SeqCst);
         match self.phase {
@@ -350,8 +370,10 @@ impl<'a> Job<'a> {
                 self.terminate(Reason::Timeout, now);
             }
             Phase::Ending(reason, kill_at) if kill_at <= now => self.kill(reason),
+            Phase::Killed(_, give_up_at) => return give_up_at <= now,
             _ => {}
         }
+        false
     }
 
     fn terminate(&mut self, reason: Reason, now: Instant) {
@@ -365,8 +387,10 @@ impl<'a> Job<'a> {
     }
 
     fn kill(&mut self, reason: Reason) {
-        self.ended_below += self.around.supervision.kill(&self.child);
-        self.phase = Phase::Killed(reason);
+        let (ended, all) = self.around.supervision.kill(&self.child);
+        self.ended_below += ended;
+        self.all_ended_below &= all;
+        self.phase = Phase::Killed(reason, Instant::now() + STUCK_AFTER);
     }
 
     /// What was written before the end, even if some other process still holds the pipes.
@@ -406,9 +430,7 @@ impl Output {
     fn new(fd: OwnedFd, exec: &Exec, file: Option<&OsText>) -> Result<Self, String> {
         let file = match file {
             None => None,
-            Some(path) => Some(open_output_file(path).map_err(|error| {
-                format!("output file {}: {}", path.display(), crate::launch::os_message(&error))
-            })?),
+            Some(path) => Some(open_output("output file", path, false)?),
         };
         let capture = exec.capture.then(|| Capture::new(exec.output_limit));
         Ok(Self { fd: Some(fd), capture, file, file_error: None, enlarged: false })
@@ -433,8 +455,11 @@ impl Output {
     fn drain(&mut self, stream: Stream, buffer: &mut Vec<u8>, chunks: Option<&dyn Chunks>) {
         let waiting = self.fd.as_ref().and_then(|fd| rustix::io::ioctl_fionread(fd).ok());
         let mut left = waiting.unwrap_or(0);
-        while left > 0 && self.fd.is_some() {
-            left = left.saturating_sub(self.read_once(stream, buffer, chunks) as u64);
+        while left > 0 {
+            match self.read_once(stream, buffer, chunks) {
+                0 => break,
+                n => left = left.saturating_sub(n as u64),
+            }
         }
         self.fd = None;
     }
@@ -486,9 +511,4 @@ impl Output {
     fn finish(self) -> (Captured, Option<String>) {
         (self.capture.map(Capture::finish).unwrap_or_default(), self.file_error)
     }
-}
-
-/// Output may hold secrets, so the file is for its owner only.
-pub fn open_output_file(path: &OsText) -> io::Result<File> {
-    OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path.as_os_str())
 }

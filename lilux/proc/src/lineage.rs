@@ -22,8 +22,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
+use crate::clock::wait_for;
 use crate::frame::FrameReader;
 use crate::launch::Launcher;
 use crate::outbox::Outbox;
@@ -32,6 +34,7 @@ use crate::server::{Event, Server};
 use crate::tree::Supervision;
 #[cfg(target_os = "linux")]
 use crate::tree::linux::{Adopter, become_subreaper, sweep};
+use crate::wake::Waker;
 
 /// The two directions of a connection; they may be the same socket.
 pub struct Connection {
@@ -77,7 +80,11 @@ pub fn start(
 
 /// A forked process must not return into the code of the one it came from.
 fn end_process(result: io::Result<u8>) -> ! {
-    std::process::exit(result.unwrap_or(1).into())
+    let code = result.unwrap_or_else(|error| {
+        eprintln!("lilux-proc: {error}");
+        1
+    });
+    std::process::exit(code.into())
 }
 
 impl Lineage {
@@ -103,10 +110,14 @@ impl Lineage {
 /// The guardian: waits for the worker, and sees to it that nothing is left when it goes.
 #[cfg(target_os = "linux")]
 fn guard(work: impl FnOnce() -> io::Result<u8>) -> ! {
+    let guardian = rustix::process::getpid();
     let forked = become_subreaper().and_then(|()| fork());
     match forked {
         Ok(None) => {
             let bound = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+            if rustix::process::getppid() != Some(guardian) {
+                end_process(Err(io::Error::other("the guardian died before its worker began")));
+            }
             end_process(bound.map_err(io::Error::from).and_then(|()| work()))
         }
         Ok(Some(worker)) => {
@@ -186,11 +197,17 @@ pub fn relay(
     outbox: Option<Arc<Outbox>>,
     events: Sender<Event>,
 ) -> io::Result<()> {
+    let waker = Waker::new()?;
     std::thread::Builder::new().name("relay".into()).stack_size(64 * 1024).spawn(move || {
         let mut reader = FrameReader::new(reading);
         while let Ok(Some(Ok(frame))) = reader.next_frame() {
             if let Some(outbox) = &outbox {
-                outbox.send_raw(&frame.header, &[&frame.payload]);
+                // A caller that does not read holds up the keeper, and so the job behind it.
+                while !outbox.has_room(&waker) {
+                    wait_for(&mut [PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN)], None);
+                    waker.clear();
+                }
+                outbox.send_raw(&frame.header, &frame.payload);
             }
         }
         let _ = events.send(Event::Closed);

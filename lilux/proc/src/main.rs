@@ -8,6 +8,7 @@ mod capture;
 mod cli;
 mod clock;
 mod detach;
+mod files;
 mod frame;
 mod job;
 mod launch;
@@ -78,8 +79,12 @@ fn adopt_descriptor(raw: i32) -> io::Result<OwnedFd> {
     let inherited = unsafe { BorrowedFd::borrow_raw(raw) };
     let ours = rustix::io::fcntl_dupfd_cloexec(inherited, 3)
         .map_err(|error| io::Error::other(format!("--fd {raw}: {}", io::Error::from(error))))?;
-    // SAFETY: it is open, and the caller of this program meant it for nobody else. A copy that
-    // stayed open in the keeper would hide the worker's end from the peer.
-    drop(unsafe { OwnedFd::from_raw_fd(raw) });
+    // A copy that stayed open in the keeper would hide the worker's end from the peer; and the
+    // number, should it be one of the first three, must not go to something else.
+    let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    // SAFETY: it is open, and the caller of this program meant it for nobody else.
+    let mut place = unsafe { OwnedFd::from_raw_fd(raw) };
+    rustix::io::dup2(&nothing, &mut place)?;
+    std::mem::forget(place);
     Ok(ours)
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::{ExecArgs, KillArgs, SpawnArgs, StatusArgs, What};
 use crate::detach::spawn_detached;
 use crate::job::{self, Control, NoLookout, Surroundings};
-use crate::launch::Launcher;
+use crate::launch::{Launcher, os_message};
 use crate::lineage::{self, WorkerParts};
 use crate::platform::Platform;
 use crate::process;
@@ -132,7 +132,13 @@ fn exec_request(args: ExecArgs) -> io::Result<Result<(Exec, Vec<u8>), Invalid>> 
     let input = match (exec.stdin.take(), &args.stdin_file) {
         (Some(text), _) => text.into_bytes(),
         (None, Some(path)) if path.as_os_str() == "-" => read_all(&mut io::stdin())?,
-        (None, Some(path)) => read_all(&mut File::open(path)?)?,
+        (None, Some(path)) => match File::open(path).and_then(|mut file| read_all(&mut file)) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let message = format!("--stdin-file {}: {}", path.display(), os_message(&error));
+                return Ok(Err(Invalid { kind: "invalid_request", message }));
+            }
+        },
         (None, None) => Vec::new(),
     };
     Ok(Ok((exec, input)))
@@ -180,10 +186,10 @@ pub fn kill(args: &KillArgs, platform: Platform) -> io::Result<u8> {
 pub fn status(args: &StatusArgs, platform: Platform) -> io::Result<u8> {
     let header = json!({"pid": args.pid, "start_time": args.start_time});
     match request::parse_operation("status", header.to_string().as_bytes()) {
-        Ok(Operation::Status(status)) => {
-            let report = process::status(platform, &status);
-            print(&report, report.alive)
-        }
+        Ok(Operation::Status(status)) => match process::status(platform, &status) {
+            Ok(report) => print(&report, report.alive),
+            Err(error) => print(&json!({"pid": args.pid, "error": error}), false),
+        },
         Ok(_) => unreachable!("status is parsed as status"),
         Err(invalid) => misunderstood(&invalid),
     }
@@ -200,17 +206,21 @@ fn read_all(from: &mut impl Read) -> io::Result<Vec<u8>> {
 struct Printed<'a> {
     #[serde(flatten)]
     report: &'a ExecReport,
-    stdout: std::borrow::Cow<'a, str>,
-    stderr: std::borrow::Cow<'a, str>,
+    stdout: String,
+    stderr: String,
 }
 
 fn print_exec(finished: &Finished) -> io::Result<u8> {
     let printed = Printed {
         report: &finished.report,
-        stdout: String::from_utf8_lossy(&finished.stdout),
-        stderr: String::from_utf8_lossy(&finished.stderr),
+        stdout: lossy(&finished.stdout),
+        stderr: lossy(&finished.stderr),
     };
     print(&printed, finished.report.success)
+}
+
+fn lossy(parts: &[Vec<u8>]) -> String {
+    String::from_utf8_lossy(&parts.concat()).into_owned()
 }
 
 fn misunderstood(invalid: &Invalid) -> io::Result<u8> {

@@ -30,9 +30,8 @@ pub struct Outbox {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Vec<u8>>,
-    /// Bytes of the first entry that have been sent.
-    sent: usize,
+    /// What the peer did not take at once, and how much of each it has taken since.
+    queue: VecDeque<(Vec<u8>, usize)>,
     bytes: usize,
     broken: bool,
     waiting: Vec<Waker>,
@@ -65,33 +64,66 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a header and a payload in parts, as one frame. A peer that is gone is no error here:
-    /// the reading side notices, and ends everything.
-    pub fn send(&self, header: &impl Serialize, payload: &[&[u8]]) {
-        let header = serde_json::to_vec(header).unwrap_or_default();
-        self.send_raw(&header, payload);
+    /// Sends a header and a payload as one frame. A peer that is gone is no error here: the reading
+    /// side notices, and ends everything.
+    pub fn send(&self, header: &impl Serialize, payload: &[u8]) {
+        self.send_raw(&serde_json::to_vec(header).unwrap_or_default(), payload);
     }
 
     /// The same with a header that is JSON already.
-    pub fn send_raw(&self, header: &[u8], payload: &[&[u8]]) {
-        let prefix = frame::prefix(header.len(), payload.iter().map(|part| part.len()).sum());
-        let mut parts = vec![IoSlice::new(&prefix), IoSlice::new(header)];
-        parts.extend(payload.iter().map(|part| IoSlice::new(part)));
-        let mut parts = parts.as_mut_slice();
+    pub fn send_raw(&self, header: &[u8], payload: &[u8]) {
+        let prefix = frame::prefix(header.len(), payload.len());
+        let parts = [&prefix, header, payload];
         let mut state = self.state();
-        while state.queue.is_empty() && !state.broken && !parts.is_empty() {
-            match self.write(parts) {
-                Ok(n) => IoSlice::advance_slices(&mut parts, n),
+        let taken = self.write_at_once(&mut state, &parts);
+        if taken < parts.iter().map(|part| part.len()).sum() {
+            Self::queue(&mut state, parts.concat(), taken);
+            self.queued.notify_one();
+        }
+    }
+
+    /// The same with a payload in parts that need not be copied should they have to wait.
+    pub fn send_owned(&self, header: &impl Serialize, payload: Vec<Vec<u8>>) {
+        let header = serde_json::to_vec(header).unwrap_or_default();
+        let prefix = frame::prefix(header.len(), payload.iter().map(Vec::len).sum());
+        let mut parts = vec![[&prefix, header.as_slice()].concat()];
+        parts.extend(payload);
+        let mut state = self.state();
+        let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let mut taken = self.write_at_once(&mut state, &slices);
+        for part in parts {
+            let here = taken.min(part.len());
+            taken -= here;
+            if here < part.len() {
+                Self::queue(&mut state, part, here);
+            }
+        }
+        self.queued.notify_one();
+    }
+
+    /// Writes what the peer takes without waiting, if nothing waits already; gives the bytes.
+    fn write_at_once(&self, state: &mut State, parts: &[&[u8]]) -> usize {
+        let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut left = slices.as_mut_slice();
+        let mut taken = 0;
+        while state.queue.is_empty() && !state.broken && !left.is_empty() {
+            match self.write(left) {
+                Ok(n) => {
+                    taken += n;
+                    IoSlice::advance_slices(&mut left, n);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(_) => state.broken = true,
             }
         }
-        if !parts.is_empty() && !state.broken {
-            let rest = parts.iter().map(|part| &**part).collect::<Vec<_>>().concat();
-            state.bytes += rest.len();
-            state.queue.push_back(rest);
-            self.queued.notify_one();
+        taken
+    }
+
+    fn queue(state: &mut State, bytes: Vec<u8>, taken: usize) {
+        if !state.broken {
+            state.bytes += bytes.len() - taken;
+            state.queue.push_back((bytes, taken));
         }
     }
 
@@ -99,7 +131,7 @@ impl Outbox {
     pub fn has_room(&self, waker: &Waker) -> bool {
         let mut state = self.state();
         let room = state.bytes < FULL || state.broken;
-        if !room {
+        if !room && !state.waiting.contains(waker) {
             state.waiting.push(waker.clone());
         }
         room
@@ -119,18 +151,18 @@ impl Outbox {
     fn send_queued(&self) {
         let mut state = self.state();
         loop {
-            let Some(front) = state.queue.front() else {
+            let Some((front, taken)) = state.queue.front() else {
                 state = self.queued.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let length = front.len();
-            match self.write(&[IoSlice::new(&front[state.sent..])]) {
+            let left = front.len() - taken;
+            match self.write(&[IoSlice::new(&front[*taken..])]) {
                 Ok(n) => {
-                    state.sent += n;
-                    if state.sent == length {
-                        state.bytes -= length;
-                        state.sent = 0;
+                    state.bytes -= n;
+                    if n == left {
                         state.queue.pop_front();
+                    } else if let Some((_, taken)) = state.queue.front_mut() {
+                        *taken += n;
                     }
                 }
                 Err(Errno::INTR) => {}

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub enum KnownBy {
     /// Every orphan of the job was handed to a subreaper by the kernel, and all were seen.
     Subreaper,
-    /// The job's process group is empty; a process that left the group would not be seen.
+    /// The job's process group was killed; a process that left the group would not be seen.
     ProcessGroup,
     /// Nothing was started, so nothing is left.
     NotStarted,
@@ -74,10 +74,10 @@ pub struct ExecReport {
 pub struct Finished {
     /// Everything but the output.
     pub report: ExecReport,
-    /// Kept bytes of stdout.
-    pub stdout: Vec<u8>,
-    /// Kept bytes of stderr.
-    pub stderr: Vec<u8>,
+    /// Kept bytes of stdout, in parts.
+    pub stdout: Vec<Vec<u8>>,
+    /// Kept bytes of stderr, in parts.
+    pub stderr: Vec<Vec<u8>>,
 }
 
 /// The result of `spawn`.

@@ -35,6 +35,19 @@ impl Invalid {
         Self { kind: "invalid_frame", message: message.into() }
     }
 
+    /// An operation that there is not, or not for this caller.
+    pub fn unknown_operation() -> Self {
+        let message =
+            "unknown operation; use one of exec, spawn, kill, status, cancel, pause, resume";
+        Self { kind: "unknown_operation", message: message.into() }
+    }
+
+    /// The machine gives us no thread.
+    pub fn busy() -> Self {
+        let message = "no thread can be started for this request; try again when others have ended";
+        Self { kind: "unavailable", message: message.into() }
+    }
+
     fn request(message: impl Into<String>) -> Self {
         Self { kind: "invalid_request", message: message.into() }
     }
@@ -285,6 +298,9 @@ pub fn parse_operation(op: &str, json: &[u8]) -> Result<Operation, Invalid> {
         "kill" => {
             let kill: Kill = read(op, json)?;
             check_pid(kill.pid)?;
+            if kill.pid == 1 {
+                return Err(Invalid::request("pid 1 is the system's own and is not ended"));
+            }
             check_seconds("grace", kill.grace, true)?;
             Ok(Operation::Kill(kill))
         }
@@ -298,12 +314,7 @@ pub fn parse_operation(op: &str, json: &[u8]) -> Result<Operation, Invalid> {
         "resume" => Ok(Operation::Hold(read::<Target>(op, json)?.target, false)),
         "guard" => Ok(Operation::Guard(read::<GroupId>(op, json)?.pid)),
         "unguard" => Ok(Operation::Unguard(read::<GroupId>(op, json)?.pid)),
-        _ => Err(Invalid {
-            kind: "unknown_operation",
-            message: format!(
-                "unknown operation {op:?}; use one of exec, spawn, kill, status, cancel, pause, resume"
-            ),
-        }),
+        _ => Err(Invalid::unknown_operation()),
     }
 }
 
@@ -315,11 +326,11 @@ fn read<'a, T: Deserialize<'a>>(op: &str, json: &'a [u8]) -> Result<T, Invalid> 
 /// The decoder's message without the value that it quotes, which may be a secret.
 fn told(error: &serde_json::Error) -> String {
     let message = error.to_string();
-    match (message.strip_prefix("invalid "), message.rfind(", expected ")) {
-        (Some(_), Some(at)) if !message.starts_with("invalid escape") => {
-            let what = message.split(':').next().unwrap_or("invalid value");
-            format!("{what}{}", &message[at..])
-        }
+    let quotes_a_value = ["invalid type", "invalid value", "invalid length", "unknown variant"]
+        .into_iter()
+        .find(|kind| message.starts_with(kind));
+    match (quotes_a_value, message.rfind(", expected ")) {
+        (Some(kind), Some(at)) => format!("{kind}{}", &message[at..]),
         _ => message,
     }
 }
@@ -354,7 +365,8 @@ fn check_strings(
         check_path(&format!("args[{index}]"), Some(arg))?;
     }
     for (name, value) in &env.0 {
-        let shown = name.display();
+        // What stands behind a stray '=' may be a value.
+        let shown = name.display().split('=').next().unwrap_or_default().to_owned();
         if name.as_bytes().is_empty() || name.as_bytes().contains(&b'=') || name.has_nul() {
             return Err(Invalid::request(format!(
                 "env has the name {shown:?}, which is empty or contains '=' or NUL"

@@ -124,6 +124,8 @@ impl Server {
     /// Serves until the connection is closed and every job has ended. Blocks the calling thread,
     /// which has to be the main one.
     pub fn run(self: &Arc<Self>, events: &Receiver<Event>) -> io::Result<()> {
+        // One to read while the other has a job; more are added before they are needed.
+        self.add_thread()?;
         self.add_thread()?;
         for event in events {
             match event {
@@ -147,7 +149,7 @@ impl Server {
             control.kill();
         }
         for group in lock(&self.guarded).drain() {
-            if let Some(group) = Pid::from_raw(group) {
+            if let Some(group) = Pid::from_raw(group).filter(|group| !group.is_init()) {
                 let _ = kill_process_group(group, Signal::KILL);
             }
         }
@@ -168,8 +170,8 @@ impl Server {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let mut reader = lock(&self.reader);
             let frame = reader.next_frame();
-            let turn = Turn { server: self, reader: Some(reader) };
-            let others = self.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
+            let turn = Turn { reader: Some(reader) };
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
             match frame {
                 Ok(Some(Ok(frame))) => self.handle(frame, turn, waker),
                 Ok(Some(Err(invalid))) => self.refuse(0, &invalid),
@@ -178,18 +180,16 @@ impl Server {
                     return;
                 }
             }
-            if others > MAX_IDLE {
+            if self.waiting.load(Ordering::SeqCst) >= MAX_IDLE {
                 return;
             }
         }
     }
 
-    /// Before this thread turns to something that takes time, another has to be ready to read.
-    /// If there can be none, requests wait until this thread is back.
-    fn let_others_read(self: &Arc<Self>) {
-        if self.waiting.load(Ordering::SeqCst) == 0 {
-            let _ = self.add_thread();
-        }
+    /// Before this thread turns to something that takes time, another has to be ready to read: a
+    /// cancel, or the end of the connection, must not go unseen. False if there can be none.
+    fn has_another_reader(self: &Arc<Self>) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0 || self.add_thread().is_ok()
     }
 
     fn handle(self: &Arc<Self>, frame: Frame, mut turn: Turn<'_>, waker: &Waker) {
@@ -199,18 +199,28 @@ impl Server {
             Err(invalid) => return self.refuse(id, &invalid),
         };
         if let Some(keeper) = self.keeper.as_ref().filter(|_| self.is_for_keeper(&operation)) {
-            return keeper.send_raw(&frame.header, &[&frame.payload]);
+            return match operation {
+                // What a worker tells its keeper is not for a caller to say.
+                Operation::Guard(_) | Operation::Unguard(_) => {
+                    self.refuse(id, &Invalid::unknown_operation());
+                }
+                _ => keeper.send_raw(&frame.header, &frame.payload),
+            };
         }
         match operation {
             Operation::Exec(exec) => self.exec(id, *exec, frame.payload, turn, waker),
             Operation::Spawn(spawn) => self.answer(id, &spawn_detached(&self.launcher, &spawn)),
             Operation::Kill(kill) => {
+                if !self.has_another_reader() {
+                    return self.refuse(id, &Invalid::busy());
+                }
                 turn.hand_over();
                 self.answer(id, &process::kill(self.launcher.platform, &kill));
             }
-            Operation::Status(status) => {
-                self.answer(id, &process::status(self.launcher.platform, &status));
-            }
+            Operation::Status(status) => match process::status(self.launcher.platform, &status) {
+                Ok(report) => self.answer(id, &report),
+                Err(message) => self.refuse(id, &Invalid { kind: "unavailable", message }),
+            },
             Operation::Cancel(target) => self.control(id, target, Control::cancel),
             Operation::Hold(target, held) => self.control(id, target, |job| job.hold(held)),
             Operation::Guard(group) => drop(lock(&self.guarded).insert(group)),
@@ -223,14 +233,13 @@ impl Server {
     fn is_for_keeper(&self, operation: &Operation) -> bool {
         match operation {
             Operation::Exec(exec) => exec.background == Background::Keep,
-            Operation::Spawn(_) => true,
+            Operation::Spawn(_) | Operation::Guard(_) | Operation::Unguard(_) => true,
             Operation::Cancel(target) | Operation::Hold(target, _) => {
                 !lock(&self.jobs).running.contains_key(target)
             }
             Operation::Kill(_) | Operation::Status(_) => {
                 self.launcher.platform == Platform::Portable
             }
-            Operation::Guard(_) | Operation::Unguard(_) => false,
         }
     }
 
@@ -250,6 +259,9 @@ impl Server {
                 return self.refuse(id, &Invalid { kind: "invalid_request", message: both.into() });
             }
         };
+        if !self.has_another_reader() {
+            return self.refuse(id, &Invalid::busy());
+        }
         let control = Arc::new(Control::new(waker.clone()));
         match self.admit(id, &control) {
             Ok(Some(1)) if !turn.has_more() => {}
@@ -272,12 +284,14 @@ impl Server {
         }
         match finished {
             Ok(Finished { report, stdout, stderr }) => {
+                let length = |parts: &Vec<Vec<u8>>| parts.iter().map(Vec::len).sum();
                 let body = ExecAnswer {
                     report: &report,
-                    stdout_bytes: stdout.len(),
-                    stderr_bytes: stderr.len(),
+                    stdout_bytes: length(&stdout),
+                    stderr_bytes: length(&stderr),
                 };
-                self.outbox.send(&Answer { id, kind: "result", body: &body }, &[&stdout, &stderr]);
+                let parts = stdout.into_iter().chain(stderr).collect();
+                self.outbox.send_owned(&Answer { id, kind: "result", body: &body }, parts);
             }
             Err(_) => self.refuse(
                 id,
@@ -339,7 +353,6 @@ impl Server {
 
 /// The turn to read, held by one thread at a time.
 struct Turn<'a> {
-    server: &'a Arc<Server>,
     reader: Option<MutexGuard<'a, FrameReader<OwnedFd>>>,
 }
 
@@ -355,9 +368,7 @@ impl Lookout for Turn<'_> {
     }
 
     fn hand_over(&mut self) {
-        if self.reader.take().is_some() {
-            self.server.let_others_read();
-        }
+        self.reader = None;
     }
 }
 
@@ -382,6 +393,6 @@ impl Chunks for OutboxStream<'_> {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
         };
-        self.outbox.send(&Chunk { id: self.id, kind }, &[bytes]);
+        self.outbox.send(&Chunk { id: self.id, kind }, bytes);
     }
 }

@@ -10,6 +10,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 #[derive(Clone)]
 pub struct Waker(Arc<(OwnedFd, OwnedFd)>);
 
+impl PartialEq for Waker {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl Waker {
     /// Two descriptors, kept for the life of a thread.
     pub fn new() -> io::Result<Self> {

@@ -59,7 +59,8 @@ def test_exit_code_tells_success_failure_and_misunderstanding() -> None:
     assert run_command("exec", "--", "true")[0] == 0
     assert run_command("exec", "--", "false")[0] == 1
     code, printed = run_command("exec", "--timeout", "-1", "--", "true")
-    assert code == 2
+    assert (code, printed["success"]) == (2, False)
+    assert printed["error"].startswith("timeout must be a number of seconds above 0")
     code, printed = run_command("exec", "--request", stdin='{"command": "true", "timeout": -1}')
     assert (code, printed["success"]) == (2, False)
     assert printed["error"].startswith("timeout must be a number of seconds above 0")
@@ -84,6 +85,19 @@ def test_stdin_can_come_from_a_file_or_be_passed_through(tmp_path: Path) -> None
     assert run_command("exec", "--stdin-file", str(file), "--", "cat")[1]["stdout"] == "from file"
     _, printed = run_command("exec", "--stdin-file", "-", "--", "cat", stdin="passed")
     assert printed["stdout"] == "passed"
+
+
+def test_a_stdin_file_that_is_not_there_is_named() -> None:
+    code, printed = run_command("exec", "--stdin-file", "/no/such/file", "--", "cat")
+    assert code == 2
+    assert printed["error"] == "--stdin-file /no/such/file: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    "flag", ["--timeout=1", "--grace=1", "--stdin=x", "--output-limit=1", "--background=keep"]
+)
+def test_flags_beside_a_request_are_refused_and_not_ignored(flag: str) -> None:
+    assert run_command("exec", "--request", flag, stdin='{"command": "true"}')[0] == 2
 
 
 def test_timeout_of_the_command_line_works(platform: str) -> None:

@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from proc_client import ProcClient, find_binary
@@ -44,7 +45,7 @@ def test_a_long_job_does_not_hold_up_a_short_one(client: ProcClient) -> None:
         (
             b'{"id": 9, "op": "dance"}',
             "unknown_operation",
-            'unknown operation "dance"; use one of exec, spawn, kill, status, cancel',
+            "unknown operation; use one of exec, spawn, kill, status, cancel, pause, resume",
         ),
         (
             b'{"id": 9, "op": "exec", "command": "true", "timeout": -1}',
@@ -118,6 +119,58 @@ def test_a_value_in_a_refused_request_is_not_repeated(client: ProcClient) -> Non
     assert "S3CRET" not in json.dumps(answer.header)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"env": {"TOKEN=S3CRET": ""}}, {"env_mode": "S3CRET"}, {"background": "S3CRET"}],
+)
+def test_a_refusal_does_not_repeat_what_may_be_a_secret(
+    client: ProcClient, fields: dict[str, Any]
+) -> None:
+    answer = client.call("exec", command="true", **fields)
+    assert answer.kind == "error"
+    assert "S3CRET" not in json.dumps(answer.header)
+
+
+def test_what_a_worker_tells_its_keeper_is_not_for_callers(
+    client: ProcClient, tmp_path: Path
+) -> None:
+    with subprocess.Popen(["sleep", "600"], process_group=0) as stranger:
+        for op in ("guard", "unguard"):
+            answer = client.call(op, pid=stranger.pid)
+            assert (answer.kind, answer.header["error"]) == ("error", "unknown_operation")
+        client.close()
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_connection_that_does_not_block_is_served_as_well() -> None:
+    with ProcClient() as client:
+        client.exec("true")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        process = subprocess.Popen(
+            [find_binary(), "serve"], stdin=theirs.fileno(), stdout=theirs.fileno()
+        )
+        theirs.close()
+        header = b'{"id": 1, "op": "status", "pid": 1}'
+        ours.settimeout(30)
+        ours.sendall(struct.pack("<II", 4 + len(header), len(header)) + header)
+        assert b'"alive":true' in ours.recv(65536)
+        ours.close()
+        assert process.wait(timeout=10) == 0
+
+
+def test_threads_of_a_burst_do_not_stay(linux: ProcClient) -> None:
+    for _ in range(150):
+        linux.send("exec", command="sleep", args=["0.5"])
+    for _ in range(150):
+        linux.receive()
+    worker = lineage(linux.process.pid)[-1]
+    wait_until(lambda: worker.num_threads() < 50, "idle threads have ended")
+    assert linux.exec("echo", "on").stdout == b"on\n"
+
+
 def test_an_id_in_use_is_refused(client: ProcClient) -> None:
     client.send("exec", command="sleep", args=["600"])
     client.send_frame(b'{"id": 1, "op": "exec", "command": "true"}')
@@ -175,6 +228,7 @@ def test_nothing_polls_while_jobs_wait(linux: ProcClient, tmp_path: Path) -> Non
 
 
 def test_closing_the_connection_ends_the_helper_with_success(client: ProcClient) -> None:
+    client.exec("true")
     client.send("exec", command="sleep", args=["600"])
     own = lineage(client.process.pid)
     assert client.close() == 0

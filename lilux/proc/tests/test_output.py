@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
+import time
 from pathlib import Path
+from typing import Any
 
+import pytest
 from proc_client import ProcClient
 from processes import is_alive, lineage, pid_in, wait_until
 
@@ -166,6 +170,75 @@ def test_output_of_one_job_can_be_held_up_while_others_go_on(client: ProcClient)
         pass
     assert answer.stdout == b"through\n"
     client.send("resume", target=held)
-    assert client.receive().header["found"] is True
-    assert client.receive().kind == "stdout"
+    kinds = [client.receive().kind, client.receive().kind]
+    assert "stdout" in kinds
     client.send("cancel", target=held)
+
+
+def test_what_was_written_before_the_end_is_in_the_result_though_nobody_had_read_it(
+    client: ProcClient, tmp_path: Path
+) -> None:
+    go_on = tmp_path / "go-on"
+    script = f"echo up; while [ ! -e {go_on} ]; do sleep 0.01; done; head -c 50000 /dev/zero"
+    job = client.send("exec", command="sh", args=["-c", script], stream=True)
+    assert client.receive().payload == b"up\n"
+    client.send("pause", target=job)
+    assert client.receive().header["found"] is True
+    go_on.touch()
+    received = b""
+    while (answer := client.receive()).kind == "stdout":
+        received += answer.payload
+    assert len(received) == 50000
+    assert len(answer.stdout) == 50003
+
+
+@pytest.mark.parametrize("field", ["stdout_file", "stderr_file"])
+def test_a_named_pipe_as_output_file_holds_up_nothing(
+    client: ProcClient, tmp_path: Path, field: str
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    fields: dict[str, Any] = {field: str(pipe)}
+    answer = client.call("exec", command="true", **fields)
+    assert answer.stderr.startswith(f"Failed to spawn: output file {pipe}: ".encode())
+    answer = client.call("spawn", command="true", log_file=str(pipe))
+    assert answer.header["error"].startswith(f"log file {pipe}: ")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    answer = client.call("exec", command="true", **fields)
+    os.close(reader)
+    assert answer.stderr.endswith(b": not a file that output can be written to")
+
+
+def test_a_client_that_stops_reading_holds_up_a_job_that_keeps_its_background_too(
+    client: ProcClient,
+) -> None:
+    client.exec("true")
+    before = peak_memory(client)
+    args: dict[str, Any] = {
+        "command": "cat",
+        "args": ["/dev/zero"],
+        "background": "keep",
+        "timeout": 2,
+    }
+    client.send("exec", stream=True, capture=False, **args)
+    assert client.receive().kind == "stdout"
+    time.sleep(1)  # what would pile up does so now
+    assert peak_memory(client) - before < 32 * MB
+    while (answer := client.receive()).kind == "stdout":
+        pass
+    assert answer.header["timed_out"] is True
+
+
+def test_truncated_output_of_many_jobs_takes_no_more_memory_than_its_limits(
+    client: ProcClient,
+) -> None:
+    client.exec("true")
+    before = peak_memory(client)
+    limit, jobs = 1024 * 1024, 20
+    for _ in range(jobs):
+        args = ["-c", "5000000", "/dev/zero"]
+        client.send("exec", command="head", args=args, output_limit=limit)
+    time.sleep(1)  # the client is slow, so all results wait
+    for _ in range(jobs):
+        assert client.receive().header["truncated"]["stdout"] > 0
+    assert peak_memory(client) - before < jobs * limit + 32 * MB

@@ -154,6 +154,40 @@ def test_kill_of_a_leader_ends_its_group(linux: ProcClient, tmp_path: Path) -> N
     assert not is_alive(stubborn)
 
 
+def test_kill_of_a_leader_ends_what_its_group_starts_meanwhile(
+    linux: ProcClient, tmp_path: Path
+) -> None:
+    script = f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 600 & sleep 0.1; done"
+    leader = spawned(linux, "sh", "-c", script)
+    pid_in(tmp_path / "pid")
+    answer = linux.call("kill", pid=leader.pid, grace=0.5)
+    assert answer.header["method"] == "killed"
+    members = [p for p in psutil.process_iter() if group_of(p.pid) == leader.pid]
+    assert [member for member in members if is_alive(member)] == []
+
+
+def group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def test_the_systems_first_process_is_not_ended(client: ProcClient) -> None:
+    answer = client.call("kill", pid=1)
+    assert answer.kind == "error"
+    assert answer.header["message"] == "pid 1 is the system's own and is not ended"
+    assert run_command("kill", "1")[0] == 2
+
+
+def test_kill_command_survives_the_group_that_it_ends(tmp_path: Path) -> None:
+    # The shell leads the group that lilux-proc itself belongs to.
+    script = f"{find_binary()} kill $$ > {tmp_path}/said; true"
+    subprocess.run(["sh", "-c", script], process_group=0, check=False)
+    wait_until(lambda: (tmp_path / "said").read_text() != "", "it answers")
+    assert '"method":"terminated"' in (tmp_path / "said").read_text()
+
+
 def test_kill_of_a_member_spares_its_group(client: ProcClient, tmp_path: Path) -> None:
     leader = spawned(
         client, "sh", "-c", f"sh -c 'echo $$ > {tmp_path}/member; exec sleep 600' & sleep 600"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,7 +149,7 @@ def test_call_returns_when_the_process_ends_though_others_hold_its_pipes(
     script = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & echo said; sleep 0.1"
     answer = client.exec("sh", "-c", script)
     assert (answer.header["success"], answer.stdout) == (True, b"said\n")
-    assert not is_alive_now(tmp_path / "pid")
+    wait_until(lambda: not is_alive_now(tmp_path / "pid"), "the other is ended")
 
 
 def is_alive_now(pid_file: Path) -> bool:
@@ -203,6 +205,69 @@ def test_keeping_background_processes_does_not_save_them_from_a_cancel(
     linux.send("cancel", target=job)
     assert {linux.receive().id, linux.receive().id} == {1, 2}
     assert [name for name, process in processes.items() if is_alive(process)] == []
+
+
+def test_keeping_does_not_save_what_forks_and_exits_all_the_time_from_a_timeout(
+    linux: ProcClient, tmp_path: Path
+) -> None:
+    # Each link of the chain lives for a moment, so it is gone when it is looked at; a bound ends it
+    # should the test fail.
+    chain = f"""
+import os, sys, time
+end = time.monotonic() + 20
+os.setsid() if os.fork() == 0 else time.sleep(600)
+while time.monotonic() < end:
+    if os.fork(): os._exit(0)
+    os.utime("{tmp_path}/beat")
+"""
+    (tmp_path / "beat").touch()
+    answer = linux.exec(sys.executable, "-c", chain, background="keep", timeout=1)
+    assert answer.header["timed_out"] is True
+    last = (tmp_path / "beat").stat().st_mtime_ns
+    subprocess.run(["sleep", "0.5"], check=True)
+    assert (tmp_path / "beat").stat().st_mtime_ns == last
+    assert answer.header["tree"]["ended"] > 0
+
+
+@pytest.mark.parametrize("victim", ["keeper", "worker"])
+def test_death_of_the_helper_ends_a_job_that_keeps_its_background(
+    linux: ProcClient, tmp_path: Path, victim: str
+) -> None:
+    script = f"echo $$ > {tmp_path}/pid; exec sleep 600"
+    linux.send("exec", command="sh", args=["-c", script], background="keep")
+    job = pid_in(tmp_path / "pid")
+    own = lineage(linux.process.pid)
+    (own[0] if victim == "keeper" else own[-1]).kill()
+    assert_gone({"job": job})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program that changes its user")
+def test_job_that_became_another_users_is_told_as_a_survivor_and_does_not_hold_up_the_answer(
+    tmp_path: Path,
+) -> None:
+    # A copy of setpriv with the set-user-id bit does what sudo does.
+    changer, helper = tmp_path / "changer", tmp_path / "lilux-proc"
+    setpriv = shutil.which("setpriv")
+    assert setpriv
+    shutil.copy(setpriv, changer)
+    changer.chmod(0o4755)
+    shutil.copy(find_binary(), helper)
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.stat().st_uid == 0 and folder.is_relative_to("/tmp/") and folder != Path("/tmp"):
+            folder.chmod(0o755)
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    job = [str(changer), "--reuid=0", "--clear-groups", "sleep", "30"]
+    done = subprocess.run(
+        [*as_nobody, str(helper), "exec", "--timeout", "0.5", "--", *job],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    printed = json.loads(done.stdout)
+    assert printed["timed_out"] is True, printed
+    assert printed["tree"]["survivors"] == [printed["pid"]]
+    os.kill(printed["pid"], signal.SIGKILL)
 
 
 def test_end_of_one_job_spares_the_daemon_of_another(

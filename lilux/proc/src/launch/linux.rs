@@ -116,8 +116,6 @@ extern "C" fn child_main(argument: *mut c_void) -> c_int {
         if plan.bond != Bond::Detached {
             // Kept across exec: what this job orphans becomes its own child, never a stranger's.
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
-        }
-        if plan.bond == Bond::Job {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         }
         for (target, &source) in (0..).zip(&plan.stdio) {

@@ -44,7 +44,7 @@ pub struct Stdio<'a> {
 pub enum Bond {
     /// A job: it adopts its own orphans, and dies with the thread that started it.
     Job,
-    /// A job whose background processes may live on: as above, but it outlives the helper.
+    /// A job whose background processes may live on: as above, in a session of its own.
     LooseJob,
     /// It lives its own life.
     Detached,
@@ -217,9 +217,16 @@ impl Child {
         let _ = rustix::process::kill_process_group(self.pid, signal);
     }
 
-    /// Signals the process alone.
-    pub fn signal(&self, signal: Signal) {
-        let _ = rustix::process::kill_process(self.pid, signal);
+    /// Signals the process alone; false if it does not take signals from us.
+    pub fn signal(&self, signal: Signal) -> bool {
+        rustix::process::kill_process(self.pid, signal).is_ok()
+    }
+
+    /// Waits until a stop that was asked for has come, or the end. Until then the process may be in
+    /// the middle of starting another.
+    pub fn wait_until_stopped(&self) {
+        let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = rustix::process::waitid(self.wait_id(), either) {}
     }
 
     /// Waits for the end and frees the pid.
@@ -236,6 +243,15 @@ impl Child {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// The same on a thread of its own; `then` is done when the process has ended.
+    pub fn reap_in_background(self, then: impl FnOnce() + Send + 'static) {
+        let reaper = std::thread::Builder::new().name("reaper".into()).stack_size(64 * 1024);
+        let _ = reaper.spawn(move || {
+            let _ = self.reap();
+            then();
+        });
     }
 
     #[cfg(target_os = "linux")]

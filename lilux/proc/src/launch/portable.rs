@@ -71,8 +71,17 @@ fn try_program(
             Ok(())
         });
     }
-    let pid = Pid::from_child(&command.spawn()?);
-    Ok(Child { pid, exit: exit_notice(pid)?, exit_is_pidfd: false })
+    let mut started = command.spawn()?;
+    let pid = Pid::from_child(&started);
+    match exit_notice(pid) {
+        Ok(exit) => Ok(Child { pid, exit, exit_is_pidfd: false }),
+        Err(error) => {
+            // Nobody would notice its end, so it is not to run.
+            let _ = started.kill();
+            let _ = started.wait();
+            Err(io::Error::other(error.to_string()))
+        }
+    }
 }
 
 /// A descriptor that becomes readable when `pid` has ended, without reaping it.

@@ -1,15 +1,16 @@
 //! Processes by pidfd, and what /proc says of them.
 
 use std::fs;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpgid, kill_process_group, pidfd_open, pidfd_send_signal,
-};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal};
 
 use crate::clock::{is_readable, wait_for};
+use crate::launch::os_message;
 use crate::report::KillReport;
 use crate::request::{self, Kill, Status};
 
@@ -28,8 +29,11 @@ pub struct ProcStat {
 
 /// None if there is no such process.
 pub fn proc_stat(pid: Pid) -> Option<ProcStat> {
-    let text = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    parse_stat(&text)
+    read_stat(pid).ok()?
+}
+
+fn read_stat(pid: Pid) -> io::Result<Option<ProcStat>> {
+    Ok(parse_stat(&fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()))?))
 }
 
 fn parse_stat(text: &[u8]) -> Option<ProcStat> {
@@ -62,65 +66,104 @@ pub fn descends_from_us(pid: Pid) -> bool {
     false
 }
 
-/// A process that has not ended, and what /proc says of it.
+/// What there is to be seen of a pid.
+pub enum Sight {
+    /// It has not ended; here is a hold on it, and what /proc says.
+    Running(OwnedFd, ProcStat),
+    /// It has ended, if it ever was.
+    Gone,
+    /// There was no way to look, for example for want of descriptors.
+    Hidden(io::Error),
+}
+
+/// Looks at a process.
 ///
 /// A pidfd is readable once every thread has ended. The state in /proc is of no use for this: it
 /// says zombie as soon as the first thread has. The pidfd is opened before /proc is read and asked
 /// afterwards, so all three speak of the same process.
-pub fn open_running(pid: Pid) -> Option<(OwnedFd, ProcStat)> {
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let stat = proc_stat(pid)?;
-    (!is_readable(&pidfd)).then_some((pidfd, stat))
+pub fn look_at(pid: Pid) -> Sight {
+    let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        // The latter two: the number is that of a thread, and of no process.
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Sight::Gone,
+        Err(error) => return Sight::Hidden(error.into()),
+    };
+    match read_stat(pid) {
+        _ if is_readable(&pidfd) => Sight::Gone,
+        Ok(Some(stat)) => Sight::Running(pidfd, stat),
+        Ok(None) => Sight::Hidden(io::Error::other("/proc says nothing of it")),
+        Err(error) => Sight::Hidden(error),
+    }
 }
 
 /// The same, if it is the one that started then.
-fn open_alive(pid: i32, start_time: Option<u64>) -> Option<(Pid, OwnedFd)> {
-    let pid = Pid::from_raw(pid)?;
-    let (pidfd, stat) = open_running(pid)?;
-    start_time.is_none_or(|expected| stat.start_time == expected).then_some((pid, pidfd))
+fn look_for(pid: i32, start_time: Option<u64>) -> Result<Option<(Pid, OwnedFd)>, String> {
+    let Some(pid) = Pid::from_raw(pid) else { return Ok(None) };
+    match look_at(pid) {
+        Sight::Running(pidfd, stat) => {
+            let same = start_time.is_none_or(|expected| stat.start_time == expected);
+            Ok(same.then_some((pid, pidfd)))
+        }
+        Sight::Gone => Ok(None),
+        Sight::Hidden(error) => Err(format!(
+            "process {} cannot be looked at: {}",
+            pid.as_raw_nonzero(),
+            os_message(&error)
+        )),
+    }
 }
 
 /// See [`super::status`].
-pub fn is_alive(request: &Status) -> bool {
-    open_alive(request.pid, request.start_time).is_some()
+pub fn is_alive(request: &Status) -> Result<bool, String> {
+    Ok(look_for(request.pid, request.start_time)?.is_some())
 }
 
-/// See [`super::kill`]. Once the leader of a group is gone, its group is not left behind.
+/// See [`super::kill`]. Every signal goes through a pidfd, never to a number. Once the leader of a
+/// group is gone, its group is not left behind.
 pub fn kill(request: &Kill) -> KillReport {
     let raw = request.pid;
-    let Some((pid, pidfd)) = open_alive(raw, request.start_time) else {
-        return KillReport::gone(raw, "already_dead");
+    let (pid, pidfd) = match look_for(raw, request.start_time) {
+        Ok(Some(found)) => found,
+        Ok(None) => return KillReport::gone(raw, "already_dead"),
+        Err(error) => return KillReport::still_there(raw, error),
     };
-    let members = if getpgid(Some(pid)) == Ok(pid) { group_members(pid) } else { Vec::new() };
-    let signal_all = |signal| {
-        if members.is_empty() {
-            pidfd_send_signal(&pidfd, signal)
-        } else {
-            kill_process_group(pid, signal)
-        }
-    };
-    match signal_all(Signal::TERM) {
+    let leads_group = getpgid(Some(pid)) == Ok(pid);
+    match pidfd_send_signal(&pidfd, Signal::TERM) {
         Ok(()) => {}
-        Err(rustix::io::Errno::SRCH) => return KillReport::gone(raw, "already_dead"),
+        Err(Errno::SRCH) => return KillReport::gone(raw, "already_dead"),
         Err(_) => return KillReport::refused(raw),
     }
+    let members = if leads_group { group_members(pid) } else { Vec::new() };
+    for member in &members {
+        let _ = pidfd_send_signal(member, Signal::TERM);
+    }
     // A stopped process would not notice.
-    let _ = signal_all(Signal::CONT);
+    for process in members.iter().chain([&pidfd]) {
+        let _ = pidfd_send_signal(process, Signal::CONT);
+    }
     let mut method = "terminated";
     if !wait_until_gone(&pidfd, request::seconds(request.grace)) {
         method = "killed";
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
     }
-    for member in &members {
-        let _ = pidfd_send_signal(member, Signal::KILL);
-    }
     let deadline = Instant::now() + STUCK_AFTER;
-    for process in members.iter().chain([&pidfd]) {
-        if !wait_until_gone(process, deadline.saturating_duration_since(Instant::now())) {
+    let left = || deadline.saturating_duration_since(Instant::now());
+    if !wait_until_gone(&pidfd, left()) {
+        return KillReport::stuck(raw);
+    }
+    // Again and again, since a member may have started another before its own end.
+    loop {
+        let members = if leads_group { group_members(pid) } else { Vec::new() };
+        if members.is_empty() {
+            return KillReport::gone(raw, method);
+        }
+        for member in &members {
+            let _ = pidfd_send_signal(member, Signal::KILL);
+        }
+        if !members.iter().all(|member| wait_until_gone(member, left())) {
             return KillReport::stuck(raw);
         }
     }
-    KillReport::gone(raw, method)
 }
 
 fn wait_until_gone(pidfd: &OwnedFd, at_most: Duration) -> bool {
@@ -137,15 +180,18 @@ fn wait_until_gone(pidfd: &OwnedFd, at_most: Duration) -> bool {
     }
 }
 
-fn group_members(group: Pid) -> Vec<OwnedFd> {
-    let group = group.as_raw_nonzero().get();
+/// The others of a group. This process, should it be one of them, has still an answer to give.
+fn group_members(leader: Pid) -> Vec<OwnedFd> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
         .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
-        .filter_map(|pid| {
-            let (pidfd, stat) = open_running(pid)?;
-            (stat.group == group).then_some(pidfd)
+        .filter(|&pid| pid != leader && pid != rustix::process::getpid())
+        .filter_map(|pid| match look_at(pid) {
+            Sight::Running(pidfd, stat) if stat.group == leader.as_raw_nonzero().get() => {
+                Some(pidfd)
+            }
+            _ => None,
         })
         .collect()
 }

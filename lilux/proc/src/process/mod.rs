@@ -41,14 +41,14 @@ pub fn kill(platform: Platform, request: &Kill) -> KillReport {
     }
 }
 
-/// Whether a process is alive; a zombie is not.
-pub fn status(platform: Platform, request: &Status) -> StatusReport {
+/// Whether a process is alive; a zombie is not. An error says why that cannot be told.
+pub fn status(platform: Platform, request: &Status) -> Result<StatusReport, String> {
     let alive = match platform {
         #[cfg(target_os = "linux")]
-        Platform::Linux => linux::is_alive(request),
+        Platform::Linux => linux::is_alive(request)?,
         Platform::Portable => portable::is_alive(request.pid, request.start_time),
     };
-    StatusReport { pid: request.pid, alive }
+    Ok(StatusReport { pid: request.pid, alive })
 }
 
 /// What tells a process from a later one with the same pid.

@@ -76,11 +76,18 @@ fn wait_until_gone(pid: i32, start_time: Option<u64>, at_most: Duration) -> bool
     }
 }
 
-/// See [`super::status`].
+/// See [`super::status`]. Where `ps` does not answer, a process that exists counts as alive, and as
+/// the one that is meant.
 pub fn is_alive(pid: i32, start: Option<u64>) -> bool {
-    let Some(state) = ps(pid, "stat=") else { return false };
-    let same = start.is_none_or(|expected| start_time(pid) == Some(expected));
-    same && !state.starts_with('Z')
+    let Some(process) = Pid::from_raw(pid) else { return false };
+    if rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH) {
+        return false;
+    }
+    let same = || match (start, start_time(pid)) {
+        (Some(expected), Some(now)) => expected == now,
+        _ => true,
+    };
+    !ps(pid, "stat=").is_some_and(|state| state.starts_with('Z')) && same()
 }
 
 /// See [`super::start_time`]: the words of `ps`, hashed, since only comparison has a meaning.

@@ -25,7 +25,7 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::clock::wait_for;
 use crate::launch::Child;
-use crate::process::linux::{ProcStat, descends_from_us, is_our_child, open_running};
+use crate::process::linux::{ProcStat, Sight, descends_from_us, is_our_child, look_at};
 use crate::report::{KnownBy, TreeReport};
 
 /// How long a process that was sent SIGKILL may take; only one stuck in the kernel takes longer.
@@ -36,6 +36,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(2);
 pub struct Sweep {
     ended: Vec<i32>,
     survivors: Vec<i32>,
+    /// Something could not be looked at.
+    uncertain: bool,
 }
 
 /// Asks the main thread to sweep. The answer holds what no running job can be seen to have left.
@@ -49,6 +51,8 @@ pub struct Adopter {
     /// groups of those that belong to a job that has not asked yet. It is locked during a sweep,
     /// so that a job whose orphans have just vanished finds them noted.
     ended: Mutex<Vec<i32>>,
+    /// What earlier sweeps could not end, and have told. It is not tried again.
+    told: Mutex<HashSet<i32>>,
 }
 
 impl Adopter {
@@ -60,6 +64,7 @@ impl Adopter {
             orphans: File::open("/proc/thread-self/children")?,
             requests: Mutex::new(Box::new(ask_main)),
             ended: Mutex::default(),
+            told: Mutex::default(),
         })
     }
 
@@ -81,7 +86,7 @@ impl Adopter {
         let noted = ended.len();
         ended.retain(|&group| group != job.as_raw_nonzero().get());
         TreeReport {
-            known_by: KnownBy::Subreaper,
+            known_by: if strays.uncertain { KnownBy::Unknown } else { KnownBy::Subreaper },
             ended: strays.ended.len() + noted - ended.len(),
             survivors: strays.survivors,
         }
@@ -91,7 +96,8 @@ impl Adopter {
     /// that left the group of its job counts for the job that asked.
     pub fn sweep_for(&self, request: &SweepRequest) {
         let mut ended = self.ended();
-        let mut swept = sweep();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut swept = sweep_except(&mut told);
         let (of_jobs, strays): (Vec<i32>, Vec<i32>) =
             swept.ended.into_iter().partition(|&group| leads_a_job(group));
         ended.extend(of_jobs);
@@ -119,19 +125,35 @@ pub fn become_subreaper() -> io::Result<()> {
 ///
 /// On the main thread of a process whose jobs belong to other threads, those are the orphans.
 pub fn sweep() -> Sweep {
-    end_until_none(|| {
+    sweep_except(&mut HashSet::new())
+}
+
+/// The same, but for what is known to be beyond our power; new ones are added.
+fn sweep_except(hopeless: &mut HashSet<i32>) -> Sweep {
+    let list = || {
         reap_own_children();
         children_in("/proc/thread-self/children")
-    })
+    };
+    if let Ok(children) = list() {
+        // A number that is no child any more may be given to another.
+        let children: HashSet<i32> =
+            children.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+        hopeless.retain(|pid| children.contains(pid));
+    }
+    let sweep = end_until_none(list, hopeless);
+    hopeless.extend(&sweep.survivors);
+    sweep
 }
 
 /// Ends everything below a job that is its own subreaper, then the job. The job is stopped first,
-/// so that it cannot start anew what is being ended.
-pub fn kill_rooted(child: &Child) -> usize {
-    child.signal(Signal::STOP);
-    let swept = end_until_none(|| children_of(child.pid));
+/// so that it cannot start anew what is being ended. Gives what was ended, and whether that is all.
+pub fn kill_rooted(child: &Child) -> (usize, bool) {
+    if child.signal(Signal::STOP) {
+        child.wait_until_stopped();
+    }
+    let sweep = end_until_none(|| children_of(child.pid), &HashSet::new());
     child.signal_group(Signal::KILL);
-    swept.ended.len()
+    (sweep.ended.len(), !sweep.uncertain && sweep.survivors.is_empty())
 }
 
 /// Reaps what has ended among the calling thread's own children, and nobody else's.
@@ -152,25 +174,29 @@ fn reap_own_children() {
 ///
 /// A process that ends by itself between the list and the kill may have handed over children that
 /// the list did not have yet, so only a list with nothing new in it is the end.
-fn end_until_none(list: impl Fn() -> Vec<Pid>) -> Sweep {
+fn end_until_none(list: impl Fn() -> io::Result<Vec<Pid>>, hopeless: &HashSet<i32>) -> Sweep {
     let mut sweep = Sweep::default();
     let mut known = HashSet::new();
     loop {
         let mut dying = Vec::new();
         let mut news = false;
-        for root in list() {
-            let mut family = vec![root];
-            while let Some(pid) = family.pop() {
-                family.extend(children_of(pid));
-                let raw = pid.as_raw_nonzero().get();
-                if sweep.survivors.contains(&raw) {
-                    continue;
-                }
-                match kill_one(pid) {
-                    Kill::Sent(pidfd, stat) => dying.push((raw, pidfd, stat)),
-                    Kill::Refused => sweep.survivors.push(raw),
-                    Kill::Gone => news |= known.insert(raw),
-                }
+        let mut family = list().unwrap_or_else(|_| {
+            sweep.uncertain = true;
+            Vec::new()
+        });
+        while let Some(pid) = family.pop() {
+            let raw = pid.as_raw_nonzero().get();
+            if hopeless.contains(&raw) || sweep.survivors.contains(&raw) {
+                continue;
+            }
+            match children_of(pid) {
+                Ok(children) => family.extend(children),
+                Err(_) => sweep.uncertain = true,
+            }
+            match kill_one(pid) {
+                Kill::Sent(pidfd, stat) => dying.push((raw, pidfd, stat)),
+                Kill::Refused => sweep.survivors.push(raw),
+                Kill::Gone => news |= known.insert(raw),
             }
         }
         if dying.is_empty() && !news {
@@ -196,14 +222,15 @@ enum Kill {
 /// The pidfd is opened first and its process looked at afterwards, so that the one that is killed
 /// is one of ours, and not a stranger that was given the pid since.
 fn kill_one(pid: Pid) -> Kill {
-    let Some((pidfd, stat)) = open_running(pid) else { return Kill::Gone };
-    if !descends_from_us(pid) {
-        return Kill::Gone;
-    }
-    match pidfd_send_signal(&pidfd, Signal::KILL) {
-        Ok(()) => Kill::Sent(pidfd, stat),
-        Err(rustix::io::Errno::SRCH) => Kill::Gone,
-        Err(_) => Kill::Refused,
+    match look_at(pid) {
+        Sight::Gone => Kill::Gone,
+        Sight::Hidden(_) => Kill::Refused,
+        Sight::Running(..) if !descends_from_us(pid) => Kill::Gone,
+        Sight::Running(pidfd, stat) => match pidfd_send_signal(&pidfd, Signal::KILL) {
+            Ok(()) => Kill::Sent(pidfd, stat),
+            Err(rustix::io::Errno::SRCH) => Kill::Gone,
+            Err(_) => Kill::Refused,
+        },
     }
 }
 
@@ -222,19 +249,30 @@ fn wait_until_dead(dying: &[(i32, OwnedFd, ProcStat)]) -> Vec<i32> {
     left.iter().map(|(raw, _, _)| *raw).collect()
 }
 
-/// The children of all threads of a process; none if it is gone.
-fn children_of(pid: Pid) -> Vec<Pid> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
-        return Vec::new();
+/// The children of all threads of a process, dead ones too; none if it is gone.
+fn children_of(pid: Pid) -> io::Result<Vec<Pid>> {
+    let tasks = match fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        tasks => tasks?,
     };
-    tasks
-        .flatten()
-        .flat_map(|task| children_in(task.path().join("children")))
-        .filter(|&child| open_running(child).is_some())
-        .collect()
+    let mut children = Vec::new();
+    for task in tasks {
+        // A thread may end while the list is read.
+        let Ok(task) = task else { continue };
+        children.extend(children_in(task.path().join("children"))?);
+    }
+    Ok(children)
 }
 
-fn children_in(path: impl AsRef<std::path::Path>) -> Vec<Pid> {
-    let list = fs::read_to_string(path).unwrap_or_default();
-    list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+fn children_in(path: impl AsRef<std::path::Path>) -> io::Result<Vec<Pid>> {
+    let list = match fs::read_to_string(path) {
+        Err(error) if is_gone(&error) => String::new(),
+        list => list?,
+    };
+    Ok(list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect())
+}
+
+/// A thread that ended has no list of children any more.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -54,6 +54,15 @@ impl Supervision {
         }
     }
 
+    /// How anything is known of a job's tree.
+    pub fn known_by(&self) -> KnownBy {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Adopting(_) | Self::Rooted => KnownBy::Subreaper,
+            Self::Group { .. } => KnownBy::ProcessGroup,
+        }
+    }
+
     /// Answers a job that waits in [`Self::settle`]. Called by the main thread.
     #[cfg(target_os = "linux")]
     pub fn sweep_for(&self, request: &linux::SweepRequest) {
@@ -73,14 +82,15 @@ impl Supervision {
     }
 
     /// Kills the tree of a job that is not reaped yet, as far as that works while the job's own
-    /// process is alive; [`Self::settle`] does the rest. Gives the number of descendants ended.
-    pub fn kill(&self, child: &Child) -> usize {
+    /// process is alive; [`Self::settle`] does the rest. Gives the number of descendants ended, and
+    /// whether no other is known to be left.
+    pub fn kill(&self, child: &Child) -> (usize, bool) {
         match self {
             #[cfg(target_os = "linux")]
             Self::Rooted => linux::kill_rooted(child),
             _ => {
                 child.signal_group(rustix::process::Signal::KILL);
-                0
+                (0, true)
             }
         }
     }

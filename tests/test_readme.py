@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -38,13 +39,15 @@ def test_second_command_is_the_one_that_the_gate_runs() -> None:
     assert (ROOT / ".ci" / "run").read_text().endswith("\nuv run pytest\n")
 
 
-@pytest.mark.parametrize("page", ["README.md", "lilux/kernel/README.md"])
-def test_programs_of_the_readmes_run(page: str) -> None:
+@pytest.mark.parametrize("page", ["README.md", "lilux/kernel/README.md", "rye/README.md"])
+def test_programs_of_the_readmes_run(page: str, tmp_path: Path) -> None:
     programs = blocks("python", (ROOT / page).read_text())
     assert programs
     for program in programs:
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, "USER_SPACE": str(tmp_path / "user")},
             capture_output=True,
             text=True,
             check=True,
@@ -61,11 +64,22 @@ def test_commands_of_the_helpers_readme_run() -> None:
 
 
 def test_links_and_files_that_the_pages_name_exist() -> None:
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("lilux/*/*.md")]:
+    for page in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("lilux/*/*.md"),
+        *ROOT.glob("rye/*.md"),
+    ]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
         for script in re.findall(r"uv run python (\S+\.py)", page.read_text()):
             assert (ROOT / script).exists()
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "adr"
+    listed = set(re.findall(r"\]\((\d{4}-[^)]+)\)", (folder / "README.md").read_text()))
+    assert listed == {path.name for path in folder.glob("0*.md")}
 
 
 def test_three_packages_form_the_workspace_and_share_their_versions_bounds() -> None:

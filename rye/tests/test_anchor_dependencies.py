@@ -13,8 +13,8 @@ from rye.errors import AnchorError, ChangedError, ItemFormatError, UnsafePathErr
 from rye.executor import dependencies
 from rye.executor.anchor import resolve_anchor
 from rye.executor.dependencies import verify_dependencies
+from rye.formats import format_of
 from rye.items.element import ChainElement, ItemFile
-from rye.items.formats import format_of
 from rye.trust.model import Standing, Verdict
 from rye.trust.operations import sign_item
 from rye.trust.store import TrustStore

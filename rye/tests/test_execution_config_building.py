@@ -66,7 +66,7 @@ def test_a_tool_overrides_its_runtime_key_by_key(workshop: Workshop) -> None:
     }
 
 
-def test_context_is_injected_and_no_parameter_takes_its_place(workshop: Workshop) -> None:
+def test_context_is_injected_and_nothing_takes_its_place(workshop: Workshop) -> None:
     tool = workshop.element("cat/tool.py")
     runtime = workshop.element("lang/r.yaml", anchor={"mode": "never", "lib": "lib"})
     assert runtime.path is not None
@@ -76,7 +76,8 @@ def test_context_is_injected_and_no_parameter_takes_its_place(workshop: Workshop
         *("tool_path", "tool_dir", "tool_parent", "anchor_path", "runtime_lib"),
         *("project_path", "user_space", "system_space", "params_json"),
     ]
-    config = {"command": "x", "args": [f"{{{name}}}" for name in names]}
+    config: dict[str, Any] = dict.fromkeys(names, "an author's own value")
+    config |= {"command": "x", "args": [f"{{{name}}}" for name in names]}
     template = workshop.element("lang/r2.yaml", config=config)
     given = dict.fromkeys(names, "evil")
     result = build(workshop, [tool, template, runtime, workshop.primitive()], given)

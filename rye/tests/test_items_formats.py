@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from rye.errors import ItemFormatError
-from rye.items.formats import (
+from rye.formats import (
     FALLBACK,
     Format,
     format_of,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rye.context import Context
 from rye.errors import ItemFormatError
-from rye.items.formats import format_of
+from rye.formats import format_of
 from rye.items.reader import read_item
 from rye.spaces.model import Space
 from rye.trust.release import main, release, shipped_files

@@ -1,52 +1,25 @@
 //! One `exec`: a thread that starts the process, moves its input and output, and sees to its end.
 
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
-use crate::capture::{Capture, Captured};
 use crate::clock::wait_for;
-use crate::files::open_output;
 use crate::launch::{Child, Ended, Launcher, Recipe, Stdio};
 use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
 use crate::request::{Exec, seconds};
-use crate::text::OsText;
+use crate::streams::{Chunks, Feed, Output, READ_SIZE, Stream, null_input};
 use crate::tree::Supervision;
 use crate::wake::Waker;
 
 /// How long the job's own process may take to go after SIGKILL. One that is stuck in the kernel
 /// takes longer, and one that became another user's does not listen.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
-/// What is read at once, and what a pipe holds before it is made larger.
-const READ_SIZE: usize = 64 * 1024;
-/// What a pipe is made to hold, and what is read at once, for a job that fills the former.
-const LARGE_READ_SIZE: usize = 256 * 1024;
-
-/// The two output streams of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// Descriptor 1.
-    Stdout,
-    /// Descriptor 2.
-    Stderr,
-}
-
-/// Takes output as it comes.
-pub trait Chunks {
-    /// Whether a chunk may be sent now; if not, the waker is woken once it may.
-    fn ready(&self, waker: &Waker) -> bool;
-    /// Sends one.
-    fn send(&self, stream: Stream, bytes: &[u8]);
-}
-
 /// Something else that the thread of a job looks after while the job runs.
 pub trait Lookout {
     /// Readable when there is something to do; `None` if there is nothing to look after.
@@ -191,13 +164,6 @@ struct Job<'a> {
     all_ended_below: bool,
 }
 
-/// Input on its way to the job.
-struct Feed {
-    fd: OwnedFd,
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
 impl<'a> Job<'a> {
     fn start(exec: Exec, input: Vec<u8>, around: &'a Surroundings<'a>) -> Result<Self, String> {
         let recipe = Recipe::new(
@@ -215,7 +181,7 @@ impl<'a> Job<'a> {
             let (reading, writing) = pipe_with(PipeFlags::CLOEXEC).map_err(words)?;
             // Only our end: a program does not expect its stdin to be non-blocking.
             rustix::io::ioctl_fionbio(&writing, true).map_err(words)?;
-            (Some(Feed { fd: writing, bytes: input, sent: 0 }), reading)
+            (Some(Feed::new(writing, input)), reading)
         };
         for fd in [&stdout, &stderr] {
             // The job may take back what it wrote between our poll and our read.
@@ -397,118 +363,5 @@ impl<'a> Job<'a> {
     fn read_what_is_there(&mut self) {
         self.stdout.drain(Stream::Stdout, &mut self.buffer, self.around.chunks);
         self.stderr.drain(Stream::Stderr, &mut self.buffer, self.around.chunks);
-    }
-}
-
-fn null_input() -> Result<OwnedFd, Errno> {
-    use rustix::fs::{Mode, OFlags, open};
-    open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-}
-
-impl Feed {
-    /// True when there is nothing more to write, or nobody to read it.
-    fn write_more(&mut self) -> bool {
-        match rustix::io::write(&self.fd, &self.bytes[self.sent..]) {
-            Ok(n) => self.sent += n,
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => return true,
-        }
-        self.sent == self.bytes.len()
-    }
-}
-
-/// One output stream: its pipe, and where the bytes go.
-struct Output {
-    fd: Option<OwnedFd>,
-    capture: Option<Capture>,
-    file: Option<File>,
-    file_error: Option<String>,
-    enlarged: bool,
-}
-
-impl Output {
-    fn new(fd: OwnedFd, exec: &Exec, file: Option<&OsText>) -> Result<Self, String> {
-        let file = match file {
-            None => None,
-            Some(path) => Some(open_output("output file", path, false)?),
-        };
-        let capture = exec.capture.then(|| Capture::new(exec.output_limit));
-        Ok(Self { fd: Some(fd), capture, file, file_error: None, enlarged: false })
-    }
-
-    /// Reads once if there is something, and closes the pipe at its end.
-    fn pump(
-        &mut self,
-        happened: PollFlags,
-        stream: Stream,
-        buffer: &mut Vec<u8>,
-        chunks: Option<&dyn Chunks>,
-    ) {
-        if happened.contains(PollFlags::IN) {
-            self.read_once(stream, buffer, chunks);
-        } else if !happened.is_empty() {
-            self.fd = None;
-        }
-    }
-
-    /// Reads what is in the pipe now, and not what some other process may add meanwhile.
-    fn drain(&mut self, stream: Stream, buffer: &mut Vec<u8>, chunks: Option<&dyn Chunks>) {
-        let waiting = self.fd.as_ref().and_then(|fd| rustix::io::ioctl_fionread(fd).ok());
-        let mut left = waiting.unwrap_or(0);
-        while left > 0 {
-            match self.read_once(stream, buffer, chunks) {
-                0 => break,
-                n => left = left.saturating_sub(n as u64),
-            }
-        }
-        self.fd = None;
-    }
-
-    fn read_once(
-        &mut self,
-        stream: Stream,
-        buffer: &mut Vec<u8>,
-        chunks: Option<&dyn Chunks>,
-    ) -> usize {
-        let Some(fd) = &self.fd else { return 0 };
-        buffer.clear();
-        match rustix::io::read(fd, spare_capacity(buffer)) {
-            Ok(0) => self.fd = None,
-            Ok(n) => {
-                let enlarge = n >= READ_SIZE && !self.enlarged;
-                if enlarge {
-                    // A job with much to say: fewer, larger steps. It is no loss if refused.
-                    #[cfg(target_os = "linux")]
-                    let _ = rustix::pipe::fcntl_setpipe_size(fd, LARGE_READ_SIZE);
-                    self.enlarged = true;
-                }
-                self.take(stream, buffer, chunks);
-                if enlarge {
-                    buffer.clear();
-                    buffer.reserve_exact(LARGE_READ_SIZE);
-                }
-                return n;
-            }
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.fd = None,
-        }
-        0
-    }
-
-    fn take(&mut self, stream: Stream, bytes: &[u8], chunks: Option<&dyn Chunks>) {
-        if let Some(chunks) = chunks {
-            chunks.send(stream, bytes);
-        }
-        if let Some(capture) = &mut self.capture {
-            capture.push(bytes);
-        }
-        if let Some(Err(error)) = self.file.as_mut().map(|file| file.write_all(bytes)) {
-            self.file_error = Some(crate::launch::os_message(&error));
-            self.file = None;
-        }
-    }
-
-    fn finish(self) -> (Captured, Option<String>) {
-        (self.capture.map(Capture::finish).unwrap_or_default(), self.file_error)
     }
 }

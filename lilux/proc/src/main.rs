@@ -5,6 +5,7 @@
 //! `lineage` says which processes all of this runs in.
 
 mod capture;
+mod checks;
 mod cli;
 mod clock;
 mod detach;
@@ -20,6 +21,7 @@ mod process;
 mod report;
 mod request;
 mod server;
+mod streams;
 mod text;
 mod tree;
 mod wake;

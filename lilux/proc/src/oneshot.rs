@@ -9,6 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::checks::check_exec;
 use crate::cli::{ExecArgs, KillArgs, SpawnArgs, StatusArgs, What};
 use crate::detach::spawn_detached;
 use crate::job::{self, Control, NoLookout, Surroundings};
@@ -126,7 +127,7 @@ fn exec_request(args: ExecArgs) -> io::Result<Result<(Exec, Vec<u8>), Invalid>> 
             ..Exec::default()
         }
     };
-    if let Err(invalid) = request::check_exec(&exec) {
+    if let Err(invalid) = check_exec(&exec) {
         return Ok(Err(invalid));
     }
     let input = match (exec.stdin.take(), &args.stdin_file) {

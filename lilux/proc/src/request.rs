@@ -5,6 +5,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 use std::time::Duration;
 
+use crate::checks::{check_exec, check_path, check_pid, check_seconds, check_strings};
 use crate::text::OsText;
 
 /// Bytes kept of each output stream unless the request says otherwise.
@@ -48,7 +49,8 @@ impl Invalid {
         Self { kind: "unavailable", message: message.into() }
     }
 
-    fn request(message: impl Into<String>) -> Self {
+    /// A request that asks for what cannot be.
+    pub fn request(message: impl Into<String>) -> Self {
         Self { kind: "invalid_request", message: message.into() }
     }
 }
@@ -335,77 +337,7 @@ fn told(error: &serde_json::Error) -> String {
     }
 }
 
-/// Checks a request whoever made it: a frame, a file or flags.
-pub fn check_exec(exec: &Exec) -> Result<(), Invalid> {
-    check_strings(&exec.command, &exec.args, exec.cwd.as_ref(), &exec.env)?;
-    if let Some(timeout) = exec.timeout {
-        check_seconds("timeout", timeout, false)?;
-    }
-    check_seconds("grace", exec.grace, true)?;
-    if exec.output_limit > MAX_OUTPUT_LIMIT {
-        return Err(Invalid::request(format!(
-            "output_limit must be at most {MAX_OUTPUT_LIMIT} bytes, got {}; write larger output to \
-             a file with stdout_file and stderr_file",
-            exec.output_limit
-        )));
-    }
-    check_path("stdout_file", exec.stdout_file.as_ref())?;
-    check_path("stderr_file", exec.stderr_file.as_ref())
-}
-
-fn check_strings(
-    command: &OsText,
-    args: &[OsText],
-    cwd: Option<&OsText>,
-    env: &EnvMap,
-) -> Result<(), Invalid> {
-    check_path("command", Some(command))?;
-    check_path("cwd", cwd)?;
-    for (index, arg) in args.iter().enumerate() {
-        check_path(&format!("args[{index}]"), Some(arg))?;
-    }
-    for (name, value) in &env.0 {
-        // What stands behind a stray '=' may be a value.
-        let shown = name.display().split('=').next().unwrap_or_default().to_owned();
-        if name.as_bytes().is_empty() || name.as_bytes().contains(&b'=') || name.has_nul() {
-            return Err(Invalid::request(format!(
-                "env has the name {shown:?}, which is empty or contains '=' or NUL"
-            )));
-        }
-        check_path(&format!("env[{shown:?}]"), Some(value))?;
-    }
-    Ok(())
-}
-
-fn check_path(field: &str, text: Option<&OsText>) -> Result<(), Invalid> {
-    match text {
-        Some(text) if text.has_nul() => Err(Invalid::request(format!(
-            "{field} contains a NUL byte, which no program can be given; remove it"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn check_pid(pid: i32) -> Result<(), Invalid> {
-    if pid > 0 {
-        Ok(())
-    } else {
-        Err(Invalid::request(format!("pid must be a positive number, got {pid}")))
-    }
-}
-
-fn check_seconds(field: &str, seconds: f64, zero: bool) -> Result<(), Invalid> {
-    let low = if zero { seconds >= 0.0 } else { seconds > 0.0 };
-    if low && seconds <= MAX_SECONDS {
-        return Ok(());
-    }
-    let bound = if zero { "at least 0" } else { "above 0" };
-    Err(Invalid::request(format!(
-        "{field} must be a number of seconds {bound} and at most {MAX_SECONDS}, got {seconds}"
-    )))
-}
-
-/// Seconds that passed [`check_seconds`], as a duration.
+/// Seconds that passed `checks::check_seconds`, as a duration.
 pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)
 }

@@ -20,13 +20,14 @@ use serde::Serialize;
 
 use crate::detach::spawn_detached;
 use crate::frame::{Frame, FrameReader};
-use crate::job::{self, Chunks, Control, Lookout, Stream, Surroundings};
+use crate::job::{self, Control, Lookout, Surroundings};
 use crate::launch::Launcher;
 use crate::outbox::Outbox;
 use crate::platform::Platform;
 use crate::process;
 use crate::report::{ExecReport, Finished};
 use crate::request::{self, Background, Exec, Invalid, Operation};
+use crate::streams::{Chunks, Stream};
 use crate::tree::Supervision;
 #[cfg(target_os = "linux")]
 use crate::tree::linux::SweepRequest;

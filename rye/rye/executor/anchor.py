@@ -160,13 +160,14 @@ def place_names(chain: Sequence[ChainElement], context: Context) -> dict[str, st
         "user_space": str(context.user_space),
         "system_space": str(context.system_space),
     }
-    tool = chain[0].path
-    if tool is not None:
+    if chain[0].path is not None:
+        tool = str(chain[0].path)
+        folder = os.path.dirname(tool)  # noqa: PTH120 - texts, on the way of every call
         names |= {
-            "tool_path": str(tool),
-            "tool_dir": str(tool.parent),
-            "tool_parent": str(tool.parent.parent),
-            "anchor_path": str(tool.parent),
+            "tool_path": tool,
+            "tool_dir": folder,
+            "tool_parent": os.path.dirname(folder),  # noqa: PTH120 - as above
+            "anchor_path": folder,
         }
     lib = runtime_lib(chain)
     if lib is not None:

@@ -25,8 +25,8 @@ from pathlib import Path
 from rye.errors import AnchorError
 from rye.executor.anchor import Anchor, is_below, real_folder, runtime_lib
 from rye.executor.declaration import Declaration
+from rye.formats import known_extensions
 from rye.items.element import ChainElement, ItemFile
-from rye.items.formats import known_extensions
 from rye.items.reader import read_item
 from rye.trust.model import Verdict
 

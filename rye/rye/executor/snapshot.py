@@ -13,8 +13,8 @@ from pathlib import Path
 from rye.context import Context
 from rye.executor.caches import BoundedDict, CacheEntry
 from rye.executor.known_file import KnownFile
+from rye.formats import format_of
 from rye.items.element import ChainElement, ItemFile, Metadata
-from rye.items.formats import format_of
 from rye.items.metadata import parse_metadata
 from rye.items.reader import read_item
 from rye.spaces.ids import check_item_id

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rye.errors import ItemFormatError
+from rye.formats import Format, format_of
 from rye.items.declarations import NAMES, Declared, metadata_from
 from rye.items.element import ItemFile, Metadata
-from rye.items.formats import Format, format_of
 from rye.items.typos import meant
 
 _HINT = "save it as UTF-8 and sign again"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rye.errors import UnsafePathError
-from rye.items.formats import format_table, known_extensions, may_be_item
+from rye.formats import format_table, known_extensions, may_be_item
 from rye.spaces.containment import (
     LOCATE,
     leaves_the_space,

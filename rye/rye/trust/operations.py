@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, KeyStoreError, RyeError
-from rye.items.formats import format_of
+from rye.formats import format_of
 from rye.items.reader import read_item
 from rye.spaces.model import Resolution, Space
 from rye.spaces.resolver import Resolver

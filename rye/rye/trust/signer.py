@@ -17,7 +17,7 @@ from lilux.primitives.signing import (
 )
 
 from rye.errors import ItemFormatError, KeyStoreError
-from rye.items.formats import FALLBACK, format_of, may_be_item
+from rye.formats import FALLBACK, format_of, may_be_item
 from rye.items.reader import read_item
 from rye.trust.signature import compose, split_signature, timestamp_now
 

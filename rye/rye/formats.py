@@ -15,7 +15,7 @@ from rye.errors import ItemFormatError
 
 Kind = Literal["python", "yaml", "block"]
 
-_TABLE = Path(__file__).parent.parent / ".ai" / "formats.yaml"
+_TABLE = Path(__file__).parent / ".ai" / "formats.yaml"
 _HINT = "install rye again"
 
 

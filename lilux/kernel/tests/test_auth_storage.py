@@ -82,8 +82,8 @@ def test_folder_that_others_can_write_in_is_refused(tmp_path: Path) -> None:
         folder_store(folder).set_token("github", "access-secret")
 
     assert str(raised.value) == (
-        f"others can write in the folder {folder} (mode 0777)"
-        f": look at what is in it, then run chmod 700 {shlex.quote(str(folder))}"
+        f"others can write in the folder {folder} (mode 0777); "
+        f"look at what is in it, then close it with: chmod 700 {shlex.quote(str(folder))}"
     )
     assert list(folder.iterdir()) == []
 
@@ -160,7 +160,8 @@ def test_key_open_to_others_is_refused_with_the_command_that_closes_it(folder: P
     store = folder_store(folder)
     store.set_token("github", "access-secret")
     (folder / "key").chmod(0o640)
-    message = f"{folder / 'key'} is open to others (mode 0640): run chmod 600 {folder / 'key'}"
+    key = folder / "key"
+    message = f"{key} is open to others (mode 0640); close it with: chmod 600 {key}"
 
     with pytest.raises(KeyFileError) as reading:
         token_of(store, "github")
@@ -209,7 +210,7 @@ def test_key_that_is_a_symbolic_link_is_refused(folder: Path, tmp_path: Path) ->
     with pytest.raises(KeyFileError) as raised:
         token_of(store, "github")
 
-    assert str(raised.value) == (f"{folder / 'key'} is a symbolic link: put the file itself there")
+    assert str(raised.value) == (f"{folder / 'key'} is a symbolic link; put the file itself there")
 
 
 def test_pipe_in_place_of_a_token_does_not_hang(folder: Path) -> None:
@@ -222,7 +223,7 @@ def test_pipe_in_place_of_a_token_does_not_hang(folder: Path) -> None:
     with pytest.raises(KeyFileError) as raised:
         token_of(store, "github")
 
-    assert str(raised.value) == f"{path} is not a plain file: remove it and authenticate again"
+    assert str(raised.value) == f"{path} is not a regular file; remove it and authenticate again"
 
 
 def test_huge_token_file_is_not_read(folder: Path) -> None:
@@ -235,7 +236,7 @@ def test_huge_token_file_is_not_read(folder: Path) -> None:
         token_of(store, "github")
 
     assert str(raised.value) == (
-        f"{path} is longer than 1048576 bytes: remove it and authenticate again"
+        f"{path} is larger than 1048576 bytes; remove it and authenticate again"
     )
 
 
@@ -249,7 +250,7 @@ def test_key_of_another_user_is_refused(folder: Path) -> None:
         token_of(store, "github")
 
     assert str(raised.value) == (
-        f"{folder / 'key'} belongs to another user: remove it and authenticate again"
+        f"{folder / 'key'} belongs to another user; remove it and authenticate again"
     )
 
 

@@ -118,17 +118,31 @@ def test_only_the_authors_text_is_a_template(project: Path) -> None:
     assert env["B"] == "{x} ${lower} $SECRET"
 
 
-def test_a_variable_can_refer_to_the_interpreter(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [({}, "fallback_value"), ({"OTHER_VAR": ""}, "fallback_value"), ({"OTHER_VAR": "own"}, "own")],
+)
+def test_the_documented_example_of_static_variables(
+    project: Path, environ: dict[str, str], expected: str
+) -> None:
     python = program(project / ".venv/bin/python")
-    config = {
-        "interpreter": {"type": "venv_python", "venv_path": ".venv", "var": "RYE_PYTHON"},
-        "env": {"PYTHONUNBUFFERED": "1", "PROJECT_VENV_PYTHON": "${RYE_PYTHON}"},
+    documented = {
+        "env": {
+            "PYTHONUNBUFFERED": "1",
+            "PROJECT_VENV_PYTHON": "${RYE_PYTHON}",
+            "MY_VAR": "${OTHER_VAR:-fallback_value}",
+        }
     }
-    assert EnvResolver(project, environ={}).resolve(config) == {
+    rule = {"type": "venv_python", "venv_path": ".venv", "var": "RYE_PYTHON"}
+    resolver = EnvResolver(project, environ=environ)
+    assert resolver.resolve({"interpreter": rule, **documented}) == {
+        **environ,
         "RYE_PYTHON": python,
         "PYTHONUNBUFFERED": "1",
         "PROJECT_VENV_PYTHON": python,
+        "MY_VAR": expected,
     }
+    assert resolver.resolve(documented)["PROJECT_VENV_PYTHON"] == ""
 
 
 # The .env file
@@ -174,6 +188,17 @@ def test_dotenv_grammar(project: Path) -> None:
         "NODE_OPTIONS",
         "GIT_SSH",
         "GIT_SSH_COMMAND",
+        "GIT_CONFIG_COUNT",
+        "GIT_EXTERNAL_DIFF",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "NODE_PATH",
+        "PERL5OPT",
+        "RUBYLIB",
+        "UV_INDEX_URL",
+        "PIP_FIND_LINKS",
+        "PAGER",
+        "BASH_FUNC_ls",
     ],
 )
 def test_a_dotenv_cannot_set_a_loader_variable(
@@ -186,6 +211,19 @@ def test_a_dotenv_cannot_set_a_loader_variable(
     assert caplog.messages == [
         f"{project / '.env'}: {name} is ignored: it decides what processes load"
     ]
+
+
+def test_a_dotenv_may_set_what_only_looks_like_a_loader_variable(project: Path) -> None:
+    names = [
+        "NODE_ENV",
+        "ENV",
+        "GIT_AUTHOR_NAME",
+        "PYTHONUNBUFFERED",
+        "RUBY_VERSION",
+        "GITHUB_TOKEN",
+    ]
+    (project / ".env").write_text("".join(f"{name}=value\n" for name in names))
+    assert EnvResolver(project, environ={}).resolve() == dict.fromkeys(names, "value")
 
 
 def test_rules_and_overrides_may_set_loader_variables(project: Path) -> None:
@@ -356,6 +394,22 @@ def test_looking_for_a_binary_starts_no_process(project: Path, tmp_path: Path) -
     rule = {"type": "version_manager", "manager": "pyenv", "version": "3.11"}
     assert interpreter(project, environ, rule) is None
     assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"type": "venv_python", "venv_path": "x" * 300},
+        {"type": "node_modules", "search_paths": ["x" * 300]},
+        {"type": "system_binary", "binary": "x" * 300},
+        {"type": "system_binary", "binary": "./" + "x" * 300},
+    ],
+)
+def test_a_place_that_the_system_refuses_to_look_at_has_no_interpreter(
+    rule: dict[str, Any], project: Path
+) -> None:
+    environ = {"PATH": "/" + "y" * 300}
+    assert interpreter(project, environ, {**rule, "fallback": "/fall/back"}) == "/fall/back"
 
 
 def test_the_fallback_is_looked_up_on_path_or_kept(project: Path, tmp_path: Path) -> None:

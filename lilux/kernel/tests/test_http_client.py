@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult
+from lilux.primitives.http_pool import new_client
 from loopback_http import LoopbackServer, hang, respond
 
 SECRET = "sk-marked-0123456789"
@@ -99,6 +101,7 @@ def test_statuses_below_400_are_success(server: LoopbackServer, status: int) -> 
         ("text/plain; charset=latin-1", b"\xe9", "\u00e9"),
         ("text/plain; charset=nonsense", "\u00e9".encode(), "\u00e9"),
         ("text/plain", b"a\xff", "a\ufffd"),
+        ("text/plain; charset=\xe9", b"a", "a"),
     ],
 )
 def test_the_body_is_json_by_content_type_or_else_text(
@@ -106,6 +109,24 @@ def test_the_body_is_json_by_content_type_or_else_text(
 ) -> None:
     server.on("/", respond(body=data, headers={"Content-Type": content_type}))
     assert call({"url": server.url}).body == expected
+
+
+@pytest.mark.parametrize(
+    "charset",
+    [
+        *["rot13", "hex", "base64", "zip", "bz2", "uu", "quopri"],
+        *["idna", "punycode", "undefined", "unicode_escape", "unicode-escape"],
+        "raw_unicode_escape",
+    ],
+)
+def test_a_charset_that_is_no_encoding_of_texts_counts_as_utf_8(
+    server: LoopbackServer, charset: str
+) -> None:
+    data = "xn--a-ecp.ru \u00e9 \\q \\u00e9".encode() + b"\xff"
+    headers = {"Content-Type": f"text/plain; charset={charset}"}
+    server.on("/", respond(body=data, headers=headers))
+    result = call({"url": server.url})
+    assert (result.success, result.body) == (True, data.decode(errors="replace"))
 
 
 # --- broken configuration -----------------------------------------------------------------------
@@ -150,6 +171,17 @@ URL = "http://127.0.0.1:9"
             {"url": URL, "timeout": float("nan")},
             "timeout: expected a number of seconds greater than 0",
         ),
+        ({"url": URL, "timeout": 10**400}, "timeout: too many seconds; lower it"),
+        ({"url": URL, "stream_timeout": 10**400}, "stream_timeout: too many seconds; lower it"),
+        (
+            {"url": URL, "retry": {"max_total": 10**400}},
+            "retry.max_total: too many seconds; lower it",
+        ),
+        (
+            {"url": "http://127.0.0.1:99999/"},
+            "url: the port is not between 1 and 65535; correct it",
+        ),
+        ({"url": "http://127.0.0.1:0/"}, "url: the port is not between 1 and 65535; correct it"),
         ({"url": URL, "mode": "socket"}, "mode: expected 'sync' or 'stream'; choose one of them"),
         ({"url": URL, "headers": ["a"]}, "headers: expected a dict, got list"),
         ({"url": URL, "headers": {5: "a"}}, "headers: every name must be a string; quote it"),
@@ -245,12 +277,14 @@ def test_a_parameter_that_cannot_be_written_into_a_text_is_named(field: str, tem
     )
 
 
-def test_a_body_that_is_nested_too_deeply_is_a_failed_result() -> None:
-    body: list[Any] = []
+@pytest.mark.parametrize("field", ["body", "headers.X-Deep"])
+def test_a_template_that_is_nested_too_deeply_is_a_failed_result(field: str) -> None:
+    deep: list[Any] = []
     for _ in range(100_000):
-        body = [body]
-    result = call({"url": URL, "method": "POST", "body": body})
-    assert result.error == "body: is nested too deeply; flatten it"
+        deep = [deep]
+    template = {"body": deep} if field == "body" else {"headers": {"X-Deep": deep}}
+    result = call({"url": URL, "method": "POST", **template})
+    assert result.error == f"{field}: is nested too deeply; flatten it"
 
 
 def test_parameters_that_are_no_dict_are_a_failed_result() -> None:
@@ -274,6 +308,27 @@ def test_connections_are_reused_and_closed(server: LoopbackServer) -> None:
     asyncio.run(body())
     assert server.connections_made == 2
     server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_the_pool_is_the_one_of_the_documented_example() -> None:
+    async def body() -> None:
+        async with (
+            httpx2.AsyncClient(
+                limits=httpx2.Limits(max_keepalive_connections=10, max_connections=20),
+                timeout=httpx2.Timeout(30.0),
+            ) as documented,
+            new_client() as made,
+        ):
+            assert limits_of(made) == limits_of(documented) == (10, 20)
+            assert made.timeout == documented.timeout
+
+    asyncio.run(body())
+
+
+def limits_of(client: httpx2.AsyncClient) -> tuple[int, int]:
+    """What the transport was given: the library keeps it, but has no public way to ask."""
+    pool = client._transport._pool  # type: ignore[attr-defined]  # private, see above
+    return pool._max_keepalive_connections, pool._max_connections
 
 
 def test_at_most_twenty_connections_serve_any_number_of_calls(server: LoopbackServer) -> None:

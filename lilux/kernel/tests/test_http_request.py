@@ -305,6 +305,35 @@ def test_a_server_that_echoes_the_credential_in_its_reason_is_scrubbed(
     assert call({"url": server.url, "auth": auth}).error == "HTTP 401: bad key ***"
 
 
+@pytest.mark.parametrize("shown", range(1, len(SECRET)))
+def test_a_credential_across_the_end_of_a_cut_reason_is_scrubbed(
+    server: LoopbackServer, shown: int
+) -> None:
+    before = "x" * (200 - shown)
+    server.on("/", respond(401, reason=before + SECRET))
+    auth = {"type": "bearer", "token": SECRET}
+    error = call({"url": server.url, "auth": auth}).error
+    assert error == "HTTP 401: " + f"{before}***"[:200]
+
+
+def test_a_credential_that_is_not_ascii_is_scrubbed_from_a_reason(server: LoopbackServer) -> None:
+    secret = "p\u00e4ss-wort"
+    server.on("/", raw(f"HTTP/1.1 401 bad {secret}\r\nContent-Length: 0\r\n\r\n".encode()))
+    auth = {"type": "bearer", "token": secret}
+    assert call({"url": server.url, "auth": auth}).error == "HTTP 401: bad ***"
+
+
+@pytest.mark.parametrize("kind", [httpx2.ConnectError, httpx2.DecodingError, httpx2.ReadError])
+def test_a_credential_across_the_end_of_a_cut_error_is_scrubbed(
+    kind: type[httpx2.RequestError],
+) -> None:
+    config = {"url": "http://h/", "auth": {"type": "bearer", "token": SECRET}}
+    request = prepare_request(parse_config(config, {}), {}, {})
+    with pytest.raises(RequestFailedError) as caught, foreign_errors(request, limit="too late"):
+        raise kind("x" * 295 + SECRET)
+    assert f": {'x' * 295}***; check the " in str(caught.value)
+
+
 def test_no_error_of_a_refused_connection_contains_a_credential() -> None:
     with refused_port() as port:
         result = call(secret_everywhere(f"http://127.0.0.1:{port}"), environ={"API_KEY": SECRET})

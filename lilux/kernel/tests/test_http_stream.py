@@ -202,6 +202,22 @@ def test_a_sink_that_fails_is_named_and_does_not_stop_the_others(
     assert (before.closed, sink.closed, after.closed) == (1, 1, 1)
 
 
+class LongWindedSink(ListSink):
+    """Breaks with a message that has the credential across its five hundredth character."""
+
+    async def write(self, data: str) -> None:
+        raise OSError("x" * 495 + SECRET)
+
+
+def test_a_credential_across_the_end_of_a_cut_sink_error_is_scrubbed(
+    server: LoopbackServer,
+) -> None:
+    url = server.on("/", sse([b"data: a\n\n"]))
+    auth = {"type": "bearer", "token": "${API_KEY}"}
+    result = call({"url": url, "auth": auth}, LongWindedSink(), ListSink())
+    assert result.sink_errors == [f"LongWindedSink: write failed: OSError: {'x' * 495}***"]
+
+
 def test_a_stream_without_a_working_sink_ends(server: LoopbackServer) -> None:
     url = server.on("/", sse([b"data: a\n\ndata: b\n\n"], then=hang()))
     result = call({"url": url}, FailingSink())
@@ -272,6 +288,25 @@ def test_a_response_that_is_no_stream_is_a_failed_result_with_its_body(
     assert (result.success, result.status_code, result.error) == (False, status, error)
     assert (result.body, result.stream_events_count) == (body, 0)
     assert (sink.seen, sink.closed) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "secret", "shown"),
+    [
+        ("text/" + "x" * 90 + SECRET, SECRET, "text/" + "x" * 90 + "***"),
+        ("Text/Sk-Marked-ABC", "Sk-Marked-ABC", "text/***"),
+        ("text/sk-marked;part=2", "sk-marked;part=2", "text/***"),
+    ],
+    ids=["across the cut", "upper case", "with a parameter in it"],
+)
+def test_a_credential_in_a_content_type_is_scrubbed_before_anything_else(
+    server: LoopbackServer, content_type: str, secret: str, shown: str
+) -> None:
+    url = server.on("/", respond(headers={"Content-Type": content_type}))
+    result = call({"url": url, "auth": {"type": "bearer", "token": secret}})
+    assert result.error == (
+        f"expected a text/event-stream, got {shown}; use mode sync for this address"
+    )
 
 
 def test_the_body_of_a_refused_stream_is_bounded(server: LoopbackServer) -> None:

@@ -98,6 +98,32 @@ class TestSaving:
         assert folder_modes == [0o700, 0o700]
         assert file_modes == [0o600, 0o644]
 
+    @pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
+    def test_a_folder_that_others_can_write_in_is_refused_and_left_alone(
+        self, tmp_path: Path, mode: int
+    ) -> None:
+        folder = tmp_path / "with blank"
+        folder.mkdir()
+        folder.chmod(mode)
+        message = (
+            f"others can write in the folder {folder} (mode {mode:04o}); "
+            f"look at what is in it, then close it with: chmod 700 {shlex.quote(str(folder))}"
+        )
+        with pytest.raises(KeyFileError, match=exactly(message)):
+            save_keypair(PRIVATE, PUBLIC, folder)
+        with pytest.raises(KeyFileError, match=exactly(message)):
+            ensure_keypair(folder)
+        assert (mode_of(folder), list(folder.iterdir())) == (mode, [])
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+    def test_a_folder_of_another_user_is_refused(self, tmp_path: Path) -> None:
+        folder = tmp_path / "keys"
+        folder.mkdir(mode=0o700)
+        os.chown(folder, 65534, 65534)
+        message = f"the folder {folder} belongs to another user; pass a folder of your own"
+        with pytest.raises(KeyFileError, match=exactly(message)):
+            save_keypair(PRIVATE, PUBLIC, folder)
+
     def test_saving_replaces_an_open_private_key_by_a_closed_one(self, tmp_path: Path) -> None:
         (tmp_path / "private_key.pem").write_bytes(b"old")
         (tmp_path / "private_key.pem").chmod(0o666)
@@ -238,7 +264,7 @@ class TestLoading:
     def test_a_file_too_large_for_a_key_is_not_read_whole(self, folder: Path) -> None:
         path = folder / "public_key.pem"
         path.write_bytes(PUBLIC + b"\n" * 20_000)
-        message = f"{path} is larger than 16384 bytes, so it is no key; restore the key"
+        message = f"public key {path} is larger than 16384 bytes; put the key itself there"
         with pytest.raises(KeyFileError, match=exactly(message)):
             load_keypair(folder)
 
@@ -250,7 +276,26 @@ class TestLoading:
             os.mkfifo(path, 0o600)
         else:
             path.mkdir()
-        message = f"{path} is not a regular file; put the key itself there"
+        message = f"private key {path} is not a regular file; put the key itself there"
+        with pytest.raises(KeyFileError, match=exactly(message)):
+            load_keypair(folder)
+
+    @pytest.mark.parametrize("kind", ["private", "public"])
+    def test_a_key_that_is_a_symbolic_link_is_refused(self, folder: Path, kind: str) -> None:
+        path = folder / f"{kind}_key.pem"
+        path.rename(folder / "elsewhere")
+        path.symlink_to(folder / "elsewhere")
+        message = f"{kind} key {path} is a symbolic link; put the file itself there"
+        for load in (load_keypair, ensure_keypair):
+            with pytest.raises(KeyFileError, match=exactly(message)):
+                load(folder)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+    @pytest.mark.parametrize("kind", ["private", "public"])
+    def test_a_key_of_another_user_is_refused(self, folder: Path, kind: str) -> None:
+        path = folder / f"{kind}_key.pem"
+        os.chown(path, 65534, 65534)
+        message = f"{kind} key {path} belongs to another user; put the key itself there"
         with pytest.raises(KeyFileError, match=exactly(message)):
             load_keypair(folder)
 

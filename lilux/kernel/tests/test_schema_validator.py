@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def test_a_deep_path_is_spelled_from_the_outside_in() -> None:
     }
     parameters = {"jobs": [{}, {"env": {"A KEY": 3}}]}
     assert errors_of(parameters, schema) == (
-        "parameters.jobs[1].env['A KEY']: expected string, got integer",
+        'parameters.jobs[1].env["A KEY"]: expected string, got integer',
     )
 
 
@@ -151,7 +152,16 @@ def nested(levels: int) -> dict[str, Any]:
         ({"a": {1: 2}}, "parameters.a: keys must be strings, got int"),
         ({"a": float("nan")}, "parameters.a: NaN and infinities have no JSON form"),
         ({"a": [float("-inf")]}, "parameters.a[0]: NaN and infinities have no JSON form"),
+        ({"a": Decimal("NaN")}, "parameters.a: NaN and infinities have no JSON form"),
+        ({"a": Decimal("sNaN")}, "parameters.a: NaN and infinities have no JSON form"),
         ({1, 2}, "parameters: a value of type set has no JSON form"),
+        ("\ud800", "parameters: a text with a lone surrogate has no JSON form"),
+        ({"a": "\ud800"}, "parameters.a: a text with a lone surrogate has no JSON form"),
+        ({"a": ["\ude00x"]}, "parameters.a[0]: a text with a lone surrogate has no JSON form"),
+        (
+            {"a": {"\ud800": 1}},
+            "parameters.a: the key '\\ud800': a text with a lone surrogate has no JSON form",
+        ),
     ],
 )
 def test_parameters_that_json_cannot_express_are_a_failed_result(
@@ -215,7 +225,10 @@ def test_parameters_of_a_hundred_levels_are_validated() -> None:
         ),
         (
             {"title": "\ud800"},
-            "the schema has no JSON form; use texts that are valid Unicode",
+            (
+                "schema.title: a text with a lone surrogate has no JSON form; "
+                "write the schema as plain JSON"
+            ),
         ),
         (
             {"$schema": "urn:unknown"},
@@ -380,6 +393,27 @@ def test_defaults_are_filled_at_every_level() -> None:
         "retry": {"kind": "linear", "max": 3},
         "from_all_of": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("a b", "#/$defs/a%20b"),
+        ("\u00e9", "#/%24defs/%C3%A9"),
+        ("a/b", "#/$defs/a%7E1b"),
+        ("a~b", "#/$defs/a~0b"),
+        ("100%", "#/$defs/100%25"),
+    ],
+)
+def test_defaults_behind_an_encoded_reference_are_filled(name: str, reference: str) -> None:
+    schema = {
+        "$defs": {name: {"type": "integer", "default": 5}},
+        "properties": {"n": {"$ref": reference}},
+        "required": ["n"],
+    }
+    result = validate_parameters({}, schema, fill_defaults=True)
+    assert (result.valid, result.parameters) == (True, {"n": 5})
+    assert not validate_parameters({"n": "x"}, schema).valid
 
 
 def test_an_object_without_a_default_is_not_invented() -> None:

@@ -74,7 +74,7 @@ def test_death_by_signal_is_told() -> None:
         ({"cwd": 1.5j}, "cwd must be a string, got complex"),
         ({"env": []}, "env must be a mapping of strings, got list"),
         ({"env": {"A": 1}}, "env['A'] must be a string, got int"),
-        ({"env": {"A=B": ""}}, "env has the name \"A=B\", which is empty or contains '=' or NUL"),
+        ({"env": {"A=B": ""}}, "env has the name \"A\", which is empty or contains '=' or NUL"),
         ({"env_mode": "some"}, "env_mode must be 'merge' or 'exact'"),
         ({"timeout": "5"}, "timeout must be a number of seconds, got str"),
         ({"timeout": True}, "timeout must be a number of seconds, got bool"),

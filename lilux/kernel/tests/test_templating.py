@@ -4,6 +4,7 @@ import copy
 import shlex
 import subprocess
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -132,11 +133,19 @@ def test_a_placeholder_with_a_newline_after_it_is_not_the_whole() -> None:
 
 
 def test_values_are_walked_and_keys_and_other_types_are_not() -> None:
-    template = {"{name}": ["{name}", {"deep": "${VAR}{name}"}], "n": 7, "t": ("{name}",), "z": None}
+    template = {"{name}": ["{name}", {"deep": "${VAR}{name}"}], "n": 7, "s": {"{name}"}, "z": None}
     before = copy.deepcopy(template)
     rendered = render(template, params={"name": "x"}, env={"VAR": "v"})
-    assert rendered == {"{name}": ["x", {"deep": "vx"}], "n": 7, "t": ("{name}",), "z": None}
+    assert rendered == {"{name}": ["x", {"deep": "vx"}], "n": 7, "s": {"{name}"}, "z": None}
     assert template == before
+
+
+def test_tuples_and_mappings_of_every_kind_are_walked() -> None:
+    frozen = MappingProxyType({"{name}": ("{name}", MappingProxyType({"a": "${VAR}"}))})
+    rendered = render(frozen, params={"name": 7}, env={"VAR": "v"})
+    assert rendered == {"{name}": (7, {"a": "v"})}
+    assert type(rendered) is type(rendered["{name}"][1]) is dict
+    assert frozen["{name}"][0] == "{name}"
 
 
 def test_a_container_given_as_parameter_is_not_walked() -> None:

@@ -223,3 +223,31 @@ def test_a_version_file_cannot_lead_out_of_the_managers_folder(project: Path, ho
     for text in ("../../../project/evil", str(project / "evil"), "..", "3.9.1/../../x"):
         (project / ".python-version").write_text(text)
         assert interpreter(project, {"HOME": str(home)}, managed("pyenv")) is None
+
+
+@pytest.mark.parametrize("manager", ["nvm", "mise"])
+def test_a_configuration_folder_that_cannot_be_looked_at_is_none(manager: str, home: Path) -> None:
+    layout = {"nvm": ".nvm/versions/node/v20.1.0", "mise": ".local/share/mise/installs/node/20.1.0"}
+    node = program(home / layout[manager] / "bin/node")
+    too_long = "/" + "x" * 300
+    environ = {"HOME": str(home), "XDG_CONFIG_HOME": too_long, "XDG_DATA_HOME": too_long}
+    more = {"tool": "node"} if manager == "mise" else {}
+    assert interpreter(None, environ, managed(manager, "20", **more)) == node
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tools.node = " + "[" * 20_000,
+        "tools.node" + ".version" * 5_000 + ' = "20"',
+        "tools.node = " + "9" * 5_000,
+    ],
+    ids=["nested lists", "nested keys", "a number without end"],
+)
+def test_a_mise_file_that_overwhelms_its_reader_is_passed_over(
+    text: str, project: Path, home: Path
+) -> None:
+    node = program(home / ".local/share/mise/installs/node/20.1.0/bin/node")
+    (project / "mise.toml").write_text(text)
+    (project / ".mise.toml").write_text('tools.node = "20"')
+    assert interpreter(project, {"HOME": str(home)}, managed("mise", tool="node")) == node

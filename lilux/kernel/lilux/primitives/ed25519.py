@@ -22,17 +22,17 @@ def generate() -> tuple[bytes, bytes]:
     return private_pem, _public_pem(key.public_key())
 
 
-def derive_public(private_pem: bytes | str) -> bytes:
+def derive_public(private_pem: bytes) -> bytes:
     """Give the PEM of the public key; raises ``ValueError`` as :func:`sign` does."""
     return _public_pem(_parse_private(private_pem).public_key())
 
 
-def sign(message: bytes, private_pem: bytes | str) -> bytes:
+def sign(message: bytes, private_pem: bytes) -> bytes:
     """Sign ``message``; raises ``ValueError`` if the PEM is no Ed25519 private key."""
     return _parse_private(private_pem).sign(message)
 
 
-def verify(message: bytes, signature: bytes, public_pem: bytes | str) -> bool:
+def verify(message: bytes, signature: bytes, public_pem: bytes) -> bool:
     """Tell whether the signature holds; raises ``ValueError`` for a PEM of anything else."""
     try:
         _parse_public(public_pem).verify(signature, message)
@@ -41,7 +41,7 @@ def verify(message: bytes, signature: bytes, public_pem: bytes | str) -> bool:
     return True
 
 
-def is_pair(private_pem: bytes | str, public_pem: bytes | str) -> bool:
+def is_pair(private_pem: bytes, public_pem: bytes) -> bool:
     """Tell whether the keys belong together; raises ``ValueError`` for a PEM of anything else."""
     derived = _parse_private(private_pem).public_key()
     return derived.public_bytes_raw() == _parse_public(public_pem).public_bytes_raw()
@@ -51,9 +51,9 @@ def _public_pem(key: Ed25519PublicKey) -> bytes:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def _parse_private(pem: bytes | str) -> Ed25519PrivateKey:
+def _parse_private(pem: bytes) -> Ed25519PrivateKey:
     try:
-        key = load_pem_private_key(_as_bytes(pem), password=None)
+        key = load_pem_private_key(pem, password=None)
     except (TypeError, ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
@@ -64,9 +64,9 @@ def _parse_private(pem: bytes | str) -> Ed25519PrivateKey:
     return key
 
 
-def _parse_public(pem: bytes | str) -> Ed25519PublicKey:
+def _parse_public(pem: bytes) -> Ed25519PublicKey:
     try:
-        key = load_pem_public_key(_as_bytes(pem))
+        key = load_pem_public_key(pem)
     except (TypeError, ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
@@ -74,7 +74,3 @@ def _parse_public(pem: bytes | str) -> Ed25519PublicKey:
             "not the PEM of an Ed25519 public key; make a pair with generate_keypair()"
         )
     return key
-
-
-def _as_bytes(pem: bytes | str) -> bytes:
-    return pem.encode() if isinstance(pem, str) else pem

@@ -123,13 +123,12 @@ async def _dispatch(
 def _no_stream(response: "httpx2.Response", request: PreparedRequest) -> str | None:
     if not 200 <= response.status_code < 300:
         return status_error(response, request)
-    kind = media_type(header_dict(response))
-    if kind in ("", "text/event-stream"):
+    content_type = header_dict(response).get("content-type", "")
+    if media_type(content_type) in ("", "text/event-stream"):
         return None
-    return (
-        f"expected a text/event-stream, got {request.secrets.scrub(kind[:100])}; "
-        "use mode sync for this address"
-    )
+    # Taken apart and put into lower case, a credential would not be recognised any more.
+    shown = media_type(request.secrets.scrub(content_type))[:100]
+    return f"expected a text/event-stream, got {shown}; use mode sync for this address"
 
 
 def _result(

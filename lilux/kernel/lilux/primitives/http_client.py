@@ -6,8 +6,9 @@
         result = await http.execute({"url": "https://api.example.org/items/{id}"}, {"id": 7})
 
 Every expected failure, a broken configuration included, is a failed :class:`HttpResult`; only
-cancellation comes out as an exception. ``http_config`` lists the configuration keys,
-``http_request`` says how values are inserted.
+cancellation comes out as an exception. A ``body`` is sent as JSON, except that a string goes out
+as it is written. ``http_config`` lists the configuration keys, ``http_request`` says how values
+are inserted.
 """
 
 import os

@@ -1,5 +1,8 @@
 """The configuration of an HTTP call, checked once and frozen.
 
+``body`` is serialised as JSON, unless it is a string or bytes: an author who writes a text has
+spelled the body already, so it goes out as it is (``http_request`` tells the cases).
+
 Keys beyond the specification's table, all optional:
 
 - ``mode``: ``sync`` or ``stream``; looked up in the config, then in the parameters
@@ -193,7 +196,10 @@ def _seconds(source: Mapping[str, Any], key: str, default: float, prefix: str = 
         return default
     if not (_is_int(value) or isinstance(value, float)) or not 0 < value < math.inf:
         raise InvalidConfigError(f"{prefix}{key}: expected a number of seconds greater than 0")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidConfigError(f"{prefix}{key}: too many seconds; lower it") from None
 
 
 def _positive_int(source: Mapping[str, Any], key: str, default: int, prefix: str = "") -> int:

@@ -1,14 +1,15 @@
 """One request and its response: the edge at which nothing of the HTTP library passes."""
 
+import codecs
 import contextlib
 import functools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lilux.primitives.http_config import InvalidConfigError
-from lilux.primitives.http_request import PreparedRequest, parse_url
+from lilux.primitives.http_request import PreparedRequest, Secrets, parse_url
 
 if TYPE_CHECKING:
     import httpx2
@@ -18,6 +19,9 @@ _MAX_REDIRECTS = 10
 _HARMLESS_HEADERS = frozenset(
     {"accept", "accept-language", "cache-control", "content-type", "user-agent"}
 )
+# Python can decode these, but no server means them: they are escapes of source texts and host
+# names, which raise or warn whatever the error handler is, or take the square of the time.
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 
 
 class RequestFailedError(Exception):
@@ -36,7 +40,7 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
     """
     import httpx2
 
-    label, scrub = request.label, request.secrets.scrub
+    label, secrets = request.label, request.secrets
     try:
         yield
     except RequestFailedError:
@@ -47,7 +51,7 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
         ) from None
     except httpx2.ConnectError as error:
         raise RequestFailedError(
-            f"could not connect: {label}: {_detail(error, scrub)}; "
+            f"could not connect: {label}: {_detail(error, secrets)}; "
             "check the address and that the server is up",
             retryable=True,
         ) from None
@@ -58,12 +62,12 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
         ) from None
     except httpx2.DecodingError as error:
         raise RequestFailedError(
-            f"response could not be decoded: {label}: {_detail(error, scrub)}; check the server",
+            f"response could not be decoded: {label}: {_detail(error, secrets)}; check the server",
             retryable=True,
         ) from None
     except httpx2.RequestError as error:
         raise RequestFailedError(
-            f"connection broke: {label}: {_detail(error, scrub)}; check the server",
+            f"connection broke: {label}: {_detail(error, secrets)}; check the server",
             retryable=True,
         ) from None
     except Exception as error:
@@ -191,40 +195,54 @@ def header_dict(response: "httpx2.Response") -> dict[str, str]:
     headers: dict[str, str] = {}
     for raw_name, raw_value in response.headers.raw:
         name = raw_name.decode("latin-1").lower()
-        try:
-            value = raw_value.decode("utf-8")
-        except UnicodeDecodeError:
-            value = raw_value.decode("latin-1")
+        value = _header_text(raw_value)
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
 
 
-def media_type(headers: Mapping[str, str]) -> str:
-    """The content type in lower case, without its parameters; empty if there is none."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
+def _header_text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def media_type(content_type: str) -> str:
+    """A content type in lower case, without its parameters; empty if there is none."""
+    return content_type.partition(";")[0].strip().lower()
 
 
 def parse_body(response: "httpx2.Response", headers: Mapping[str, str], body: Body) -> Any:
-    """Parsed JSON if the content type says so and the body is whole and valid, else text."""
-    if not body.truncated and media_type(headers).endswith(("/json", "+json")):
+    """Parsed JSON if the content type says so and the body is whole and valid, else text.
+
+    A charset that is unknown, or that is no encoding of texts, counts as UTF-8.
+    """
+    kind = media_type(headers.get("content-type", ""))
+    if not body.truncated and kind.endswith(("/json", "+json")):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(body.data)
-    return body.data.decode(response.encoding or "utf-8", errors="replace")
+    try:
+        charset = codecs.lookup(response.charset_encoding or "utf-8").name
+        if charset not in _NO_CHARSETS:
+            return body.data.decode(charset, errors="replace")
+    except (LookupError, ValueError):
+        pass
+    return body.data.decode("utf-8", errors="replace")
 
 
 def status_error(response: "httpx2.Response", request: PreparedRequest) -> str:
     """``HTTP {code}: {reason}``; the reason is the server's text, so it is bounded and scrubbed."""
     import http
 
-    reason = response.reason_phrase.strip()[:200]
+    raw_reason = response.extensions.get("reason_phrase", b"")
+    reason = request.secrets.excerpt(_header_text(raw_reason), 200)
     if not reason:
         try:
             reason = http.HTTPStatus(response.status_code).phrase
         except ValueError:
             reason = "unknown status"
-    return f"HTTP {response.status_code}: {request.secrets.scrub(reason)}"
+    return f"HTTP {response.status_code}: {reason}"
 
 
-def _detail(error: Exception, scrub: Callable[[str], str]) -> str:
-    text = str(error).strip().rstrip(".")[:300]
-    return scrub(text) if text else type(error).__name__
+def _detail(error: Exception, secrets: Secrets) -> str:
+    return secrets.excerpt(str(error), 300).rstrip(".") or type(error).__name__

@@ -57,6 +57,11 @@ class Secrets:
             text = text.replace(secret, "***")
         return text
 
+    def excerpt(self, text: str, limit: int) -> str:
+        """The first ``limit`` characters of ``text``, scrubbed before it is cut: of a secret
+        that lies across the end, the head would not be recognised."""
+        return self.scrub(text).strip()[:limit]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRequest:
@@ -123,6 +128,8 @@ def parse_url(text: str) -> "httpx2.URL":
             "url: must begin with http:// or https:// and a host; "
             "a {param} for that part has to be the whole url"
         )
+    if url.port is not None and not 1 <= url.port <= 65535:
+        raise InvalidConfigError("url: the port is not between 1 and 65535; correct it")
     return url
 
 
@@ -227,6 +234,8 @@ def _render_field(
     try:
         value = render(template, params=params, env=env)
         return None if value is None else param_text(where, value)
+    except RecursionError:
+        raise InvalidConfigError(f"{where}: is nested too deeply; flatten it") from None
     except ValueError as error:
         raise InvalidConfigError(f"{where}: {_reason(error)}") from None
 

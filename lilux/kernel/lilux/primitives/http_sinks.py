@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 SINKS_KEY = "__sinks"
 _CLOSE_SECONDS = 5.0
+_MAX_DETAIL = 500
 
 
 class Sink(Protocol):
@@ -57,7 +58,7 @@ class SinkFan:
         self.scrub: Callable[[str], str] = str
         """Applied to what a sink says in its errors."""
         self._sinks = list(sinks)
-        self._failed: dict[int, str] = {}
+        self._failed: dict[int, tuple[str, str]] = {}
         self._closed = False
 
     @property
@@ -89,7 +90,11 @@ class SinkFan:
         if not self._sinks:
             return None
         names = self.names
-        lines = [f"{names[i]}: {self.scrub(text)}" for i, text in sorted(self._failed.items())]
+        lines = [
+            # Scrubbed before it is cut, or the head of a secret at the end would stay.
+            f"{names[i]}: {what}{self.scrub(detail)[:_MAX_DETAIL]}"
+            for i, (what, detail) in sorted(self._failed.items())
+        ]
         lines += [
             f"{type(sink).__name__}: {sink.dropped} events did not fit and were dropped; "
             "raise max_size or max_bytes"
@@ -145,16 +150,16 @@ class SinkFan:
             self._fail(index, verb, error)
         except TimeoutError as error:
             if limit.expired():
-                self._failed.setdefault(index, f"{verb} took longer than {seconds:g} seconds")
+                self._failed.setdefault(index, (f"{verb} took longer than {seconds:g} seconds", ""))
             else:
                 self._fail(index, verb, error)
         except Exception as error:  # noqa: BLE001 - a sink is foreign code and may raise anything
             self._fail(index, verb, error)
 
     def _fail(self, index: int, verb: str, error: BaseException) -> None:
-        detail = str(error)[:500]
-        text = f"{verb} failed: {type(error).__name__}" + (f": {detail}" if detail else "")
-        self._failed.setdefault(index, text)
+        detail = str(error)
+        what = f"{verb} failed: {type(error).__name__}" + (": " if detail else "")
+        self._failed.setdefault(index, (what, detail))
 
 
 def sort_sinks(params: Any) -> tuple[list[Any], str | None]:

@@ -2,27 +2,25 @@
 
 import fcntl
 import os
-import shlex
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lilux.primitives.atomic import atomic_write
 from lilux.primitives.errors import KeyFileError
+from lilux.primitives.private_files import make_private_folder, read_own_file
 
 _MAX_KEY_BYTES = 16 * 1024  # a PEM of Ed25519 has about a hundred
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# Non-blocking, so that a FIFO in the place of a key cannot hold the caller up.
-_OPEN_KEY = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def prepare_folder(folder: Path) -> None:
-    """Create ``folder`` if it is not there, and close it to everyone but its owner."""
+    """Create ``folder`` if it is not there, and close it to everyone but its owner.
+
+    Raises :class:`KeyFileError`, also if others could have put something into it before.
+    """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if stat.S_IMODE(folder.stat().st_mode) != 0o700:
-            folder.chmod(0o700)
+        make_private_folder(folder)
     except OSError as error:
         raise _cannot("prepare", folder, error) from error
 
@@ -67,36 +65,13 @@ def remove(path: Path) -> None:
 
 
 def read(path: Path, *, private: bool) -> bytes | None:
-    """Read a key file, or give ``None`` if there is none.
+    """Read a key file, or give ``None`` if there is none; raises :class:`KeyFileError`.
 
     A private key must be closed to group and others; that is checked on the file that was opened.
     """
-    try:
-        fd = os.open(path, _OPEN_KEY)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _cannot("read", path, error) from error
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise KeyFileError(f"{path} is not a regular file; put the key itself there")
-        mode = stat.S_IMODE(status.st_mode)
-        if private and mode & 0o077:
-            raise KeyFileError(
-                f"private key {path} is open to others (mode {mode:04o}); "
-                f"close it with: chmod 600 {shlex.quote(str(path))}"
-            )
-        data = os.read(fd, _MAX_KEY_BYTES + 1)
-    except OSError as error:
-        raise _cannot("read", path, error) from error
-    finally:
-        os.close(fd)
-    if len(data) > _MAX_KEY_BYTES:
-        raise KeyFileError(
-            f"{path} is larger than {_MAX_KEY_BYTES} bytes, so it is no key; restore the key"
-        )
-    return data
+    name = f"{'private' if private else 'public'} key {path}"
+    remedy = "put the key itself there"
+    return read_own_file(path, limit=_MAX_KEY_BYTES, remedy=remedy, name=name, secret=private)
 
 
 def _cannot(action: str, path: Path, error: OSError) -> KeyFileError:

@@ -6,21 +6,18 @@ is told in :mod:`lilux.primitives.lockfile_format`.
 
 import errno
 import functools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lilux.primitives.atomic import atomic_write
+from lilux.primitives.bounded_read import FileTooLargeError, read_bounded
 from lilux.primitives.errors import IntegrityError, LockfileError
 
 MAX_LOCKFILE_BYTES = 4 * 1024 * 1024
 
 _RESTORE = "restore it, or delete it and lock the tool again"
-_CHUNK_BYTES = 64 * 1024
-# Non-blocking, so that a FIFO in the place of a lockfile cannot hold the caller up.
-_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass
@@ -98,8 +95,18 @@ class LockfileManager:
         return path
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file at ``path``."""
-        return path.exists()
+        """Tell whether there is a file at ``path``; raises nothing.
+
+        ``True`` if the system does not let one look: a lockfile that is out of reach is not
+        absent, and ``load`` says why it cannot be read.
+        """
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return False
+        except OSError:
+            pass
+        return True
 
 
 # Kept, since even a repeated import statement would be a sixth of the time of a load.
@@ -119,11 +126,7 @@ def _encoder() -> Callable[[Lockfile], bytes]:
 
 def _read(path: Path) -> bytes:
     try:
-        fd = os.open(path, _OPEN)
-        try:
-            data = _read_bounded(fd)
-        finally:
-            os.close(fd)
+        return read_bounded(path, MAX_LOCKFILE_BYTES)
     except FileNotFoundError as error:
         raise FileNotFoundError(
             errno.ENOENT, "no lockfile here; lock the tool to create it", str(path)
@@ -132,16 +135,7 @@ def _read(path: Path) -> bytes:
         raise LockfileError(
             f"lockfile {path}: cannot be read ({error.strerror}); make it a file that you may read"
         ) from error
-    if len(data) > MAX_LOCKFILE_BYTES:
-        raise LockfileError(f"lockfile {path}: larger than {MAX_LOCKFILE_BYTES} bytes; {_RESTORE}")
-    return data
-
-
-def _read_bounded(fd: int) -> bytes:
-    """Read to the end of the file, or to a little more than a lockfile may have."""
-    parts = []
-    size = 0
-    while size <= MAX_LOCKFILE_BYTES and (part := os.read(fd, _CHUNK_BYTES)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
+    except FileTooLargeError:
+        raise LockfileError(
+            f"lockfile {path}: larger than {MAX_LOCKFILE_BYTES} bytes; {_RESTORE}"
+        ) from None

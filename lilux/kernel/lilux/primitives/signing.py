@@ -40,7 +40,7 @@ def sign_hash(content_hash: str, private_key_pem: bytes | str) -> str:
 
     if not _SHA256_HEX.fullmatch(content_hash):
         raise ValueError("content_hash is not a SHA256 hex digest; pass its 64 hex digits")
-    signature = ed25519.sign(content_hash.encode("ascii"), private_key_pem)
+    signature = ed25519.sign(content_hash.encode("ascii"), _as_bytes(private_key_pem))
     return base64.urlsafe_b64encode(signature).decode("ascii")
 
 
@@ -57,7 +57,7 @@ def verify_signature(content_hash: str, sig_b64: str, public_key_pem: bytes | st
     if signature is None:
         return False
     try:
-        return ed25519.verify(content_hash.encode("ascii"), signature, public_key_pem)
+        return ed25519.verify(content_hash.encode("ascii"), signature, _as_bytes(public_key_pem))
     except ValueError:
         return False
 
@@ -77,6 +77,7 @@ def save_keypair(
     """
     from lilux.primitives import ed25519
 
+    private_pem, public_pem = _as_bytes(private_pem), _as_bytes(public_pem)
     if not ed25519.is_pair(private_pem, public_pem):
         raise ValueError("public_pem does not belong to private_pem; pass both keys of one pair")
     folder = Path(key_dir)
@@ -85,8 +86,8 @@ def save_keypair(
         # Should this break off in the middle, what is left is a private key alone, whose public
         # half ensure_keypair can derive, and never two halves of different pairs.
         key_files.remove(folder / PUBLIC_KEY_FILE)
-        key_files.write(folder / PRIVATE_KEY_FILE, _as_bytes(private_pem), mode=0o600)
-        key_files.write(folder / PUBLIC_KEY_FILE, _as_bytes(public_pem), mode=0o644)
+        key_files.write(folder / PRIVATE_KEY_FILE, private_pem, mode=0o600)
+        key_files.write(folder / PUBLIC_KEY_FILE, public_pem, mode=0o644)
 
 
 def load_keypair(key_dir: str | os.PathLike[str]) -> tuple[bytes, bytes]:
@@ -179,4 +180,5 @@ def _decode_signature(text: str) -> bytes | None:
 
 
 def _as_bytes(pem: bytes | str) -> bytes:
-    return pem.encode() if isinstance(pem, str) else pem
+    # A lone surrogate makes no key, which the parser of keys tells better than the codec.
+    return pem.encode(errors="surrogatepass") if isinstance(pem, str) else pem

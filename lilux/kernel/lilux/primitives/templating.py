@@ -74,17 +74,21 @@ def param_text(name: str, value: Any) -> str:
 
 
 def render(template: Any, *, params: Mapping[str, Any], env: Mapping[str, str]) -> Any:
-    """Render a string, or the strings in nested lists and dict values; the input is not changed.
+    """Render a string, or the strings in nested lists, tuples and values of mappings.
 
+    The input is not changed: lists, tuples and mappings come back as new lists, tuples and dicts.
     A string that is exactly one ``{name}`` gives the parameter itself, type and all. An unknown
-    ``{name}`` is left as it is. Other types, and the keys of dicts, are returned as they are.
-    Raises ``ValueError`` if a parameter embedded in a text has no JSON form.
+    ``{name}`` is left as it is. Other types, and the keys of mappings, are returned as they are.
+    Raises ``ValueError`` if a parameter embedded in a text has no JSON form, and
+    ``RecursionError`` for a template that is nested too deeply.
     """
     if isinstance(template, str):
         return _render_text(template, params, env)
     if isinstance(template, list):
         return [render(item, params=params, env=env) for item in template]
-    if isinstance(template, dict):
+    if isinstance(template, tuple):
+        return tuple(render(item, params=params, env=env) for item in template)
+    if isinstance(template, Mapping):
         return {key: render(value, params=params, env=env) for key, value in template.items()}
     return template
 

@@ -1,81 +1,39 @@
-"""Files and folders that belong to one user: made private, checked before use, locked."""
+"""The files of a token store: private folders, bounded reads, names and locks."""
 
-import errno
 import fcntl
 import hashlib
 import json
 import os
-import shlex
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lilux.primitives.errors import ConfigurationError, KeyFileError
+from lilux.primitives.errors import ConfigurationError
+from lilux.primitives.private_files import make_private_folder, read_own_file
 
 
-def make_private_folder(folder: Path) -> None:
+def prepare_folder(folder: Path) -> None:
     """Make ``folder`` (mode 0700), or see to it that an existing one is private.
 
-    Raises ``KeyFileError`` if others can write there, for they could have put a key of their
-    own in it, and ``ConfigurationError`` if it cannot be made.
+    Raises ``KeyFileError`` if others could have put a key of their own in it, and
+    ``ConfigurationError`` if it cannot be made.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
-        if found.st_uid != os.geteuid():
-            raise KeyFileError(
-                f"the folder {folder} belongs to another user: pass a folder of your own"
-            )
-        if found.st_mode & 0o022:
-            raise KeyFileError(
-                f"others can write in the folder {folder} (mode {stat.S_IMODE(found.st_mode):04o})"
-                f": look at what is in it, then run chmod 700 {shlex.quote(str(folder))}"
-            )
-        if found.st_mode & 0o077:
-            folder.chmod(0o700)
+        make_private_folder(folder)
     except OSError as error:
         raise ConfigurationError(
             f"cannot use the folder {folder} ({_reason(error)}): pass a folder that you can write"
         ) from None
 
 
-def read_own_file(path: Path, *, limit: int) -> bytes | None:
+def read_token_file(path: Path, *, limit: int) -> bytes | None:
     """The bytes of ``path``, or ``None`` if it is not there.
 
-    Raises ``KeyFileError`` if it is no plain file, is longer than ``limit`` bytes, belongs to
-    another user, or can be read or written by others.
+    Raises ``KeyFileError`` if it is not a private file of this user of at most ``limit`` bytes.
     """
-    try:
-        # Without O_NONBLOCK a named pipe in the file's place would hang the caller.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise KeyFileError(f"{path} is a symbolic link: put the file itself there") from None
-        raise KeyFileError(
-            f"cannot read {path} ({_reason(error)}): make it readable for you alone"
-        ) from None
-    with os.fdopen(descriptor, "rb") as file:
-        _check_own_file(path, os.fstat(descriptor))
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise KeyFileError(f"{path} is longer than {limit} bytes: remove it and authenticate again")
-    return content
-
-
-def _check_own_file(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise KeyFileError(f"{path} is not a plain file: remove it and authenticate again")
-    if found.st_uid != os.geteuid():
-        raise KeyFileError(f"{path} belongs to another user: remove it and authenticate again")
-    if found.st_mode & 0o077:
-        raise KeyFileError(
-            f"{path} is open to others (mode {stat.S_IMODE(found.st_mode):04o})"
-            f": run chmod 600 {shlex.quote(str(path))}"
-        )
+    return read_own_file(path, limit=limit, remedy="remove it and authenticate again")
 
 
 def per_user_lock_folder() -> Path:

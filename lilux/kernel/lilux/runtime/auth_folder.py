@@ -10,9 +10,9 @@ from lilux.primitives.atomic import atomic_write
 from lilux.primitives.errors import AuthError, ConfigurationError, KeyFileError
 from lilux.runtime.auth_files import (
     joined_names,
-    make_private_folder,
     name_digest,
-    read_own_file,
+    prepare_folder,
+    read_token_file,
 )
 
 _KEY_BYTES = 32
@@ -41,7 +41,7 @@ class FolderVault:
 
     def read(self, service: str) -> bytes | None:
         path = self._path(service)
-        sealed = read_own_file(path, limit=_MAX_FILE_BYTES)
+        sealed = read_token_file(path, limit=_MAX_FILE_BYTES)
         if sealed is None:
             return None
         key = self._read_key()
@@ -63,7 +63,7 @@ class FolderVault:
             ) from None
 
     def write(self, service: str, secret: bytes) -> None:
-        make_private_folder(self._folder)
+        prepare_folder(self._folder)
         key = self._read_or_make_key()
         nonce = os.urandom(_NONCE_BYTES)
         ciphertext = AESGCM(key).encrypt(nonce, secret, self._bound_to(service))
@@ -88,7 +88,7 @@ class FolderVault:
         return _FORMAT + joined_names(self._store_name, service)
 
     def _read_key(self) -> bytes | None:
-        key = read_own_file(self._key_path, limit=_KEY_BYTES)
+        key = read_token_file(self._key_path, limit=_KEY_BYTES)
         if key is not None and len(key) != _KEY_BYTES:
             raise KeyFileError(
                 f"{self._key_path} is not a key of {_KEY_BYTES} bytes"

@@ -8,9 +8,9 @@ import msgspec
 from lilux.primitives.errors import AuthError
 from lilux.runtime.auth_files import (
     locked,
-    make_private_folder,
     name_digest,
     per_user_lock_folder,
+    prepare_folder,
 )
 from lilux.runtime.auth_keychain import Keychain, KeychainVault, find_keychain
 from lilux.runtime.auth_token import TokenRecord
@@ -85,7 +85,7 @@ class TokenStorage:
         if folder is None:
             folder = per_user_lock_folder()
         else:
-            make_private_folder(folder)
+            prepare_folder(folder)
         return folder / f"{name_digest(self._store_name, service)}.{purpose}-lock"
 
 

@@ -10,8 +10,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lilux.primitives.bounded_read import FileTooLargeError
 from lilux.primitives.errors import ConfigurationError
-from lilux.runtime.small_file import FileTooLargeError, read_text
+from lilux.runtime.small_file import read_text
 
 if TYPE_CHECKING:
     from dotenv.parser import Binding
@@ -21,8 +22,17 @@ MAX_BYTES = 1024 * 1024
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPORT_LINE = re.compile(r"\s*export\s")
+# Each of these makes a program load or start something that the file chooses.
 _LOADER_NAME = re.compile(
-    r"(?:LD_|DYLD_|GIT_SSH).*|BASH_ENV|PYTHONSTARTUP|NODE_OPTIONS", re.IGNORECASE
+    r"(?:LD_|DYLD_).*|GCONV_PATH|GLIBC_TUNABLES"
+    r"|BASH_ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND"
+    r"|PYTHON(?:STARTUP|PATH|HOME|USERBASE|PLATLIBDIR|PYCACHEPREFIX|BREAKPOINT|EXECUTABLE|INSPECT)"
+    r"|NODE_(?:OPTIONS|PATH|REPL_EXTERNAL_MODULE)|(?:PERL5|LUA_).*|PERLLIB|RUBYOPT|RUBYLIB|GEM_.*"
+    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH"
+    r"|GIT_(?:SSH|CONFIG|ALTERNATE).*|GIT_(?:EXEC_PATH|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR)"
+    r"|GIT_(?:ASKPASS|PROXY_COMMAND|TEMPLATE_DIR|DIR|COMMON_DIR|WORK_TREE)|SSH_ASKPASS"
+    r"|(?:UV|PIP|NPM_CONFIG)_.*|PAGER|MANPAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE",
+    re.IGNORECASE,
 )
 
 

@@ -108,7 +108,8 @@ def first_executable(candidates: Iterable[Path]) -> Path | None:
     """The first candidate that is a file and may be executed; symlinks are not resolved, since
     a virtual environment is known by the path that its Python was called by."""
     for candidate in candidates:
-        if candidate.is_file() and os.access(candidate, os.X_OK):
+        # Path.is_file raises in a folder that may not be searched, or for a name that is too long.
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - see above
             return candidate
     return None
 

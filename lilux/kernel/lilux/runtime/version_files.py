@@ -30,10 +30,12 @@ def mise_versions(path: Path, names: tuple[str, ...]) -> Iterator[str]:
 
     try:
         tools = tomllib.loads(text).get("tools")
-    except tomllib.TOMLDecodeError:
+        # A list, since dotted keys nest values more deeply than the parser itself would go.
+        versions = [list(_texts(tools.get(name))) for name in names if isinstance(tools, dict)]
+    except (ValueError, RecursionError):
         return
-    for name in names:
-        yield from _texts(tools.get(name) if isinstance(tools, dict) else None)
+    for found in versions:
+        yield from found
 
 
 def _texts(value: Any) -> Iterator[str]:

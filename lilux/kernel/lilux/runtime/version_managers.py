@@ -1,5 +1,6 @@
 """Interpreters installed by pyenv, nvm, rbenv, asdf and mise, found where these keep them."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -174,7 +175,8 @@ def _root(
         return Path(value) if Path(value).is_absolute() else None
     if xdg is not None:
         base = places.environ.get(xdg[0])
-        if base and (folder := Path(base, xdg[1])).is_dir():
+        # Path.is_dir raises in a folder that may not be searched, or for a name that is too long.
+        if base and os.path.isdir(folder := Path(base, xdg[1])):  # noqa: PTH112 - see above
             return folder
     return None if places.home is None else places.home / in_home
 
@@ -205,7 +207,7 @@ def _installed(folder: Path, version: str, tool: _Tool) -> Iterator[Path]:
     try:
         # A version is compared with what is there and never made part of a path.
         installed = {_bare(entry.name): entry for entry in folder.iterdir()}
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in a variable that the caller made up
         return
     version = _bare(version)
     beginning = tuple("0123456789") if version == _ANY else f"{version}."

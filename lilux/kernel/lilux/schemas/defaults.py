@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from lilux.primitives.errors import SchemaError
 from lilux.schemas.json_shape import MAX_DEPTH
@@ -71,7 +72,7 @@ def _local_target(reference: Any, root: Any) -> Any:
     if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
         return None
     target = root
-    for step in reference.split("/")[1:]:
+    for step in unquote(reference).split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(target, dict):
             target = target.get(key)

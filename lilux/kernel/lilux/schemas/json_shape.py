@@ -5,10 +5,14 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, NamedTuple
 
+from lilux.primitives.integrity import child_path
+
 # Validation recurses natively: without a bound, deep or circular data would overflow the C stack.
 MAX_DEPTH = 128
 
-_SCALARS = frozenset({str, int, bool, type(None)})
+_SCALARS = frozenset({int, bool, type(None)})
+_NOT_FINITE = "NaN and infinities have no JSON form"
+_NOT_UNICODE = "a text with a lone surrogate has no JSON form"
 
 
 class Fault(NamedTuple):
@@ -26,11 +30,21 @@ def json_fault(value: Any, room: int = MAX_DEPTH) -> Fault | None:
         return _dict_fault(value, room)
     if isinstance(value, list | tuple):
         return _list_fault(value, room)
-    if isinstance(value, float | Decimal):
-        return None if isfinite(value) else Fault([], "NaN and infinities have no JSON form")
-    if isinstance(value, str | int):
+    reason = _leaf_fault(value)
+    return None if reason is None else Fault([], reason)
+
+
+def _leaf_fault(value: Any) -> str | None:
+    if isinstance(value, str):
+        return None if _is_unicode(value) else _NOT_UNICODE
+    if isinstance(value, Decimal):
+        # isfinite() would raise for a signalling NaN.
+        return None if value.is_finite() else _NOT_FINITE
+    if isinstance(value, float):
+        return None if isfinite(value) else _NOT_FINITE
+    if isinstance(value, int):
         return None
-    return Fault([], f"a value of type {type(value).__name__} has no JSON form")
+    return f"a value of type {type(value).__name__} has no JSON form"
 
 
 def _dict_fault(value: dict[Any, Any], room: int) -> Fault | None:
@@ -39,6 +53,10 @@ def _dict_fault(value: dict[Any, Any], room: int) -> Fault | None:
     for key, child in value.items():
         if not isinstance(key, str):
             return Fault([], f"keys must be strings, got {type(key).__name__}")
+        if not key.isascii() and not _is_unicode(key):
+            return Fault([], f"the key {key!r}: {_NOT_UNICODE}")
+        if type(child) is str and child.isascii():
+            continue
         if type(child) not in _SCALARS and (fault := json_fault(child, room - 1)):
             fault.path.append(key)
             return fault
@@ -49,10 +67,20 @@ def _list_fault(value: list[Any] | tuple[Any, ...], room: int) -> Fault | None:
     if not room:
         return _too_deep()
     for index, child in enumerate(value):
+        if type(child) is str and child.isascii():
+            continue
         if type(child) not in _SCALARS and (fault := json_fault(child, room - 1)):
             fault.path.append(index)
             return fault
     return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _too_deep() -> Fault:
@@ -60,9 +88,7 @@ def _too_deep() -> Fault:
 
 
 def spell_path(root: str, path: Iterable[str | int]) -> str:
-    """``parameters.env['a b'][0]``: a place inside a value, from the outermost step on."""
-    steps = (
-        f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]"
-        for step in path
-    )
-    return root + "".join(steps)
+    """``parameters.env["a b"][0]``: a place inside a value, from the outermost step on."""
+    for step in path:
+        root = child_path(root, step) if isinstance(step, str) else f"{root}[{step}]"
+    return root

@@ -38,7 +38,7 @@ class Shop(Workshop):
             sign_item(path, self.context)
         return path
 
-    def chain(self, verify: Any, anchor: Any = None, **tool: Any) -> list[ChainElement]:
+    def chain(self, verify: Any, anchor: Any = None, /, **tool: Any) -> list[ChainElement]:
         """A signed tool ``pkg/tool.py`` with a runtime that declares the rest."""
         element = self.element("pkg/tool.py", text="print()\n", **tool)
         assert element.path is not None
@@ -46,7 +46,7 @@ class Shop(Workshop):
         runtime = self.element("run.yaml", space="system", verify_deps=verify, anchor=anchor)
         return [element, runtime, self.primitive()]
 
-    def verified(self, verify: Any, anchor: Any = None, **tool: Any) -> dict[str, str]:
+    def verified(self, verify: Any, anchor: Any = None, /, **tool: Any) -> dict[str, str]:
         """What is verified for that chain."""
         chain = self.chain(verify, anchor, **tool)
         store = TrustStore(self.context)
@@ -198,6 +198,71 @@ def test_the_library_of_a_runtime_is_always_verified(shop: Shop) -> None:
         f"the library of {shop.tools('system')}/run.yaml: a symbolic link leads {lib}/out out of "
         "what is verified; put the file itself there, or remove the link"
     )
+
+
+def test_a_tool_cannot_switch_off_the_check_of_its_runtime_by_its_anchor(shop: Shop) -> None:
+    """It would still reach the files beside it, as by ``import "./helper.mjs"``."""
+    for own in ({"mode": "never"}, {"enabled": False}, {"mode": "auto", "markers_any": ["none"]}):
+        assert list(shop.verified({"scope": "anchor"}, ALWAYS, anchor=own)) == TREE
+    shop.file("pkg/lib/new.py", signed=False)
+    with pytest.raises(UnsignedError):
+        shop.verified({"scope": "anchor"}, ALWAYS, anchor={"mode": "never"})
+
+
+def test_a_tool_cannot_narrow_the_check_of_its_runtime_by_its_anchor(shop: Shop) -> None:
+    wide = {"mode": "always", "root": "project_path"}
+    shop.file("pkg/inner.py")
+    (shop.project / "unsigned.py").write_text("x = 1\n")
+    with pytest.raises(UnsignedError, match=r"pkg/tool → \S*unsigned\.py is not signed"):
+        shop.verified({"exclude_dirs": ["other", "__pycache__"]}, wide, anchor={"root": "tool_dir"})
+
+
+def test_a_tool_may_do_without_an_anchor_that_its_runtime_would_not_use(shop: Shop) -> None:
+    unmarked = {"mode": "auto", "markers_any": ["package.json"]}
+    assert shop.verified({"scope": "anchor"}, unmarked, anchor={"mode": "never"}) == {}
+    shop.file("pkg/package.json", "{}", signed=False)
+    assert list(shop.verified({"scope": "anchor"}, unmarked, anchor={"mode": "never"})) == TREE
+
+
+@pytest.mark.parametrize(
+    "name", ["json.pyc", "helper.so", "helper.cpython-311-x86_64-linux-gnu.so", "helper.pyd",
+             "evil.pth", "lib/deep/helper.node"],
+)  # fmt: skip
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_would_be_imported_but_cannot_be_signed_is_refused(
+    shop: Shop, name: str, linked: bool
+) -> None:
+    path = shop.tools("project") / "pkg" / name
+    if linked:
+        path.symlink_to("/dev/null")
+    else:
+        path.write_bytes(b"evil")
+    with pytest.raises(AnchorError) as caught:
+        shop.verified({"scope": "tool_dir", "extensions": [".py"]})
+    assert str(caught.value) == (
+        f"verify_deps of {shop.tools('project')}/pkg/tool.py: {path} could be imported, "
+        "but cannot be signed; remove it, or put its source there instead"
+    )
+
+
+def test_the_library_of_a_runtime_cannot_be_shadowed_by_bytecode(shop: Shop) -> None:
+    lib = shop.tools("system") / "lib"
+    (lib / "__pycache__").mkdir(parents=True)
+    (lib / "__pycache__/host.cpython-311.pyc").write_bytes(b"")
+    assert shop.verified(None, {"mode": "never", "lib": "lib"}) == {}
+    (lib / "json.pyc").write_bytes(b"evil")
+    with pytest.raises(AnchorError) as caught:
+        shop.verified(None, {"mode": "never", "lib": "lib"})
+    assert str(caught.value) == (
+        f"the library of {shop.tools('system')}/run.yaml: {lib}/json.pyc could be imported, "
+        "but cannot be signed; remove it, or put its source there instead"
+    )
+
+
+def test_bytecode_of_sources_is_left_alone_even_where_its_folder_is_searched(shop: Shop) -> None:
+    (shop.tools("project") / "pkg/__pycache__/junk.py").unlink()
+    shop.file("pkg/__pycache__/helper.cpython-311.pyc", signed=False)
+    assert list(shop.verified({"scope": "tool_dir", "exclude_dirs": []})) == TREE
 
 
 Link = Callable[[Path, Path], None]

@@ -149,26 +149,32 @@ def test_a_path_that_would_become_two_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AnchorError) as caught:
         apply_anchor({}, anchor)
     assert str(caught.value) == (
-        f"anchor.env_paths.PYTHONPATH: the path {str(anchor.path)!r} contains ':', which separates "
-        "paths; move the folder to a path without it"
+        f"{anchor.declared_in}: anchor.env_paths.PYTHONPATH: the path {str(anchor.path)!r} "
+        "contains ':', which separates paths; move the folder to a path without it"
     )
 
 
 def test_an_empty_path_is_refused(workshop: Workshop) -> None:
     """It would stand for the current directory."""
     spec = {"mode": "always", "env_paths": {"P": {"append": ["${UNSET}"]}}}
+    anchor = active(workshop, spec)
     with pytest.raises(AnchorError) as caught:
-        apply_anchor({}, active(workshop, spec))
-    assert str(caught.value) == "anchor.env_paths.P: a path is empty; name a folder"
+        apply_anchor({}, anchor)
+    assert anchor.declared_in.endswith(".yaml")
+    assert str(caught.value) == (
+        f"{anchor.declared_in}: anchor.env_paths.P: a path is empty; name a folder"
+    )
 
 
 def test_a_name_without_meaning_is_refused(workshop: Workshop) -> None:
     spec = {"mode": "always", "env_paths": {"P": {"append": ["{runtime_lib}"]}}}
+    anchor = active(workshop, spec)
     with pytest.raises(AnchorError) as caught:
-        apply_anchor({}, active(workshop, spec))
+        apply_anchor({}, anchor)
     assert str(caught.value) == (
-        "anchor.env_paths.P: 'runtime_lib' means nothing here; use one of anchor_path, "
-        "project_path, system_space, tool_dir, tool_parent, tool_path, user_space"
+        f"{anchor.declared_in}: anchor.env_paths.P: 'runtime_lib' means nothing here; "
+        "use one of anchor_path, project_path, system_space, tool_dir, tool_parent, tool_path, "
+        "user_space"
     )
 
 
@@ -270,8 +276,8 @@ def test_a_path_that_a_link_leads_out_of_the_anchor_is_refused(
     with pytest.raises(AnchorError) as caught:
         apply_anchor({}, anchor)
     assert str(caught.value) == (
-        f"anchor.env_paths.P: a symbolic link leads {path} out of {anchor.path}; "
-        "put the folder itself there"
+        f"{anchor.declared_in}: anchor.env_paths.P: a symbolic link leads {path} out of "
+        f"{anchor.path}; put the folder itself there"
     )
 
 

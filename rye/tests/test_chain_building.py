@@ -104,8 +104,9 @@ def test_ten_elements_pass(project: Project) -> None:
 def test_eleven_elements_do_not_pass(project: Project) -> None:
     ladder(project, 11)
     path = " → ".join(f"steps/s{step}" for step in range(10))
+    file = project.folder("project") / "tools" / "steps" / "s0.yaml"
     assert refusal(project, "steps/s0", ChainDepthError) == (
-        f"the chain of 'steps/s0' has more than 10 elements ({path} → {SUBPROCESS}); "
+        f"the chain of 'steps/s0' ({file}) has more than 10 elements ({path} → {SUBPROCESS}); "
         "let one of them name an executor that is nearer to a primitive"
     )
 

@@ -1,13 +1,16 @@
 """ChainValidator on chains made by hand: what the resolver would not even offer is refused too."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rye.errors import ChainValidationError
 from rye.executor.chain_validator import ChainValidator
+from rye.executor.result import ExecutionResult
 from rye.items.element import ChainElement, Metadata
 from rye.spaces.model import Resolution, Space, SpaceName
+from rye_project import SUBPROCESS, Project
 
 
 def element(
@@ -157,4 +160,29 @@ def test_all_issues_are_reported_at_once_and_in_the_error() -> None:
         "'runtime' requires the inputs image, which 'tools/tool' does not put out; "
         "'runtime' requires 'tools/tool' 1.0 or later, not 0.1; "
         "correct the elements that are named"
+    )
+
+
+def test_a_chain_that_was_valid_does_not_vouch_for_a_changed_one_in_a_warm_executor(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path)
+    fields: dict[str, Any] = {"executor_id": SUBPROCESS, "config": {"command": "/bin/true"}}
+    project.yaml("tools/tool", executor_id="runtimes/plain")
+    project.yaml("runtimes/plain", **fields)
+
+    async def call() -> list[ExecutionResult]:
+        async with project.executor() as executor:
+            results = [await executor.execute("tools/tool", use_lockfile=False) for _ in range(2)]
+            project.yaml(
+                "runtimes/plain", child_constraints={"tool": {"min_version": "2.0"}}, **fields
+            )
+            return [*results, await executor.execute("tools/tool", use_lockfile=False)]
+
+    *valid, changed = asyncio.run(call())
+    assert [result.error for result in valid] == [None, None]
+    assert changed.metadata["error_type"] == "ChainValidationError"
+    assert changed.error == (
+        "the chain of 'tools/tool' does not fit together: 'runtimes/plain' requires 'tools/tool' "
+        "2.0 or later, not 1.0.0; correct the elements that are named"
     )

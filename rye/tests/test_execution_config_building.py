@@ -22,6 +22,10 @@ def workshop(tmp_path: Path) -> Workshop:
     return Workshop(tmp_path)
 
 
+def tool_file(workshop: Workshop) -> Path:
+    return workshop.tools("project") / "a" / "tool.py"
+
+
 def build(
     workshop: Workshop,
     chain: list[ChainElement],
@@ -158,8 +162,8 @@ def test_references_in_a_circle_are_refused(workshop: Workshop, values: dict[str
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, one_tool(workshop, {"command": "{one}", **values}))
     assert str(caught.value) == (
-        "'a/tool': config.command: its references go in a circle or are nested more than 3 deep; "
-        "write the value itself in place of a reference"
+        f"{tool_file(workshop)}: 'a/tool': config.command: its references go in a circle or "
+        "are nested more than 3 deep; write the value itself in place of a reference"
     )
 
 
@@ -175,7 +179,8 @@ def test_references_cannot_grow_without_end(workshop: Workshop) -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, one_tool(workshop, config))
     assert str(caught.value) == (
-        "'a/tool': config.command: grows beyond 1048576 characters; shorten what it refers to"
+        f"{tool_file(workshop)}: 'a/tool': config.command: grows beyond 1048576 characters; "
+        "shorten what it refers to"
     )
 
 
@@ -233,11 +238,11 @@ def test_a_declared_parameter_replaces_a_value_that_serves_as_its_default(
 
 def test_a_name_that_the_schema_does_not_declare_means_nothing(workshop: Workshop) -> None:
     """A schema that forgot to close itself does not let a caller into an awk program."""
-    config = {"command": "sh", "args": ["-c", "awk '{print}' {file}"]}
+    config = {"command": "sh", "args": ["-c", "grep '{print}' {file}"]}
     schema: dict[str, Any] = {"type": "object", "properties": {"file": {"type": "string"}}}
     given = {"file": "f", "print": 'BEGIN{system("id")}'}
     chain = one_tool(workshop, config, config_schema=schema)
-    assert build(workshop, chain, given).config["args"][1] == "awk '{print}' 'f'"
+    assert build(workshop, chain, given).config["args"][1] == "grep '{print}' 'f'"
     opened = one_tool(workshop, config, config_schema={**schema, "additionalProperties": True})
     assert "system" in build(workshop, opened, given).config["args"][1]
 
@@ -265,8 +270,9 @@ def test_a_declared_parameter_that_is_missing_is_nothing_or_an_error(workshop: W
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, chain)
     assert str(caught.value) == (
-        "'a/tool': config.args[0]: the parameter 'opt' was not given, and the text around it needs "
-        "one; give it, or let the schema require it or have a default for it"
+        f"{tool_file(workshop)}: 'a/tool': config.args[0]: the parameter 'opt' was not given, "
+        "and the text around it needs one; give it, or let the schema require it or have a "
+        "default for it"
     )
 
 
@@ -308,14 +314,16 @@ def test_variables_take_text_and_null_removes_one(workshop: Workshop) -> None:
 def test_variables_that_are_none_are_refused(workshop: Workshop, env: Any, problem: str) -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, one_tool(workshop, {"command": "x", "env": env}))
-    assert str(caught.value) == f"'a/tool': config.env: {problem}"
+    assert str(caught.value) == f"{tool_file(workshop)}: 'a/tool': config.env: {problem}"
 
 
 def test_a_nul_in_a_variable_or_folder_is_refused(workshop: Workshop) -> None:
     for config, where in (({"env": {"V": "{v}"}}, "env.V"), ({"cwd": "{v}"}, "cwd")):
         with pytest.raises(ConfigTemplateError) as caught:
             build(workshop, one_tool(workshop, {"command": "x", **config}), {"v": "\0"})
-        assert str(caught.value).startswith(f"'a/tool': config.{where}: contains a NUL character")
+        assert str(caught.value).startswith(
+            f"{tool_file(workshop)}: 'a/tool': config.{where}: contains a NUL character"
+        )
 
 
 def test_a_folder_is_relative_to_the_project(workshop: Workshop) -> None:
@@ -332,7 +340,8 @@ def test_the_timeout_of_the_call_goes_first_and_text_becomes_a_number(workshop: 
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, chain, env={"LIMIT": "soon"})
     assert str(caught.value) == (
-        "'a/tool': config.timeout: is not a number of seconds; write for example 30"
+        f"{tool_file(workshop)}: 'a/tool': config.timeout: is not a number of seconds; "
+        "write for example 30"
     )
 
 

@@ -130,7 +130,8 @@ def test_a_missing_parameter_inside_an_address_is_an_error(workshop: Workshop) -
     with pytest.raises(ConfigTemplateError) as caught:
         tool_call(workshop, config, {}, config_schema=schema)
     assert str(caught.value) == (
-        "'api': config.url: the parameter 'id' was not given, and the text around it needs one; "
+        f"{workshop.tools('project') / 'api.yaml'}: 'api': config.url: "
+        "the parameter 'id' was not given, and the text around it needs one; "
         "give it, or let the schema require it or have a default for it"
     )
     built = tool_call(workshop, config, {"id": 1}, config_schema=schema)

@@ -104,5 +104,5 @@ def test_the_plan_of_a_request_shows_no_credentials(project: Project) -> None:
     request = plan["request"]
     assert request["method"] == "POST"
     assert request["url"].startswith("https://api.example.org/items?key=")
-    assert request["header_names"] == ["Accept", "X-Token"]
+    assert request["header_names"] == ["Accept", "Authorization", "Content-Type", "X-Token"]
     assert request["auth"] == "bearer"

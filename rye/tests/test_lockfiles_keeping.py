@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from lilux.primitives.lockfile import LockfileManager
-from rye.errors import RyeError, UnsafePathError
+from rye.errors import ItemIdError, RyeError, UnsafePathError
 from rye.executor.lockfile_resolver import LockfileResolver
 from rye.executor.result import ExecutionResult
 from rye_project import SUBPROCESS, Project
@@ -68,8 +68,10 @@ def test_a_tool_without_version_is_locked_as_zero(project: Project) -> None:
 
 
 def test_a_version_cannot_lead_out_of_the_folder_of_lockfiles(project: Project) -> None:
-    project.command("tools/evil", "/bin/true", version="1/../../../../evil")
-    assert not project.run("tools/evil").success
+    tool = project.command("tools/evil", "/bin/true", version="1/../../../../evil")
+    assert project.run("tools/evil").error == (
+        f"{tool}:3: expected a version like 1.0.0 in 'version'; correct it and sign again"
+    )
     assert not list(project.path.parent.rglob("evil*.json"))
     with pytest.raises(RyeError) as caught:
         LockfileResolver(project.context).path_for("tools/evil", "1/../../../../evil")
@@ -197,20 +199,25 @@ def test_saving_never_replaces_a_lockfile(project: Project) -> None:
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("item_id", ["../evil", "/etc/passwd", ""])
-def test_an_id_cannot_lead_out_of_the_folder_of_lockfiles(project: Project, item_id: str) -> None:
-    with pytest.raises(RyeError):
-        LockfileResolver(project.context).get_lockfile(item_id, "1.0.0")
-
-
-def test_the_resolver_of_the_documents_needs_no_argument(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("item_id", "fault"),
+    [
+        ("../evil", "item id '../evil' has the part '..', which begins with a dot"),
+        ("/etc/passwd", "item id '/etc/passwd' is an absolute path"),
+        ("", "item id '' is empty"),
+    ],
+)
+def test_an_id_cannot_lead_out_of_the_folder_of_lockfiles(
+    project: Project, item_id: str, fault: str
 ) -> None:
-    project.run("tools/hello")
-    monkeypatch.chdir(project.path)
-    lockfile = LockfileResolver().get_lockfile("tools/hello", "1.0.0")
-    assert lockfile is not None
-    assert lockfile.root.tool_id == "tools/hello"
+    lockfiles = LockfileResolver(project.context)
+    message = f"{fault}; write the path below .ai/tools/ without its extension, like rye/bash/bash"
+    with pytest.raises(ItemIdError) as caught:
+        lockfiles.get_lockfile(item_id, "1.0.0")
+    assert str(caught.value) == message
+    with pytest.raises(ItemIdError) as caught:
+        list(lockfiles.of_every_version(item_id))
+    assert str(caught.value) == message
 
 
 def test_generated_at_is_a_time_with_its_zone(project: Project) -> None:

@@ -117,6 +117,8 @@ def test_stdin_of_a_program_that_has_its_script_is_data() -> None:
         (["su", "-c", "echo {v}", "me"], "su"),
         (["env", "-S", "sh -c {v} x"], "env"),
         (["flock", "lock", "-c", "echo {v}"], "flock"),
+        (["ssh", "host", "echo {v}"], "ssh"),
+        (["watch", "-g", "echo {v}"], "watch"),
     ],
 )
 def test_a_shell_whose_quotes_are_not_known_takes_no_value_inside_its_script(

@@ -3,12 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rye.errors import AmbiguousIdError, ItemNotFoundError
 from rye.spaces.bundles import bundle_faults, system_spaces
 from rye.spaces.entry_points import announcements
+from rye.spaces.resolver import Resolver
 from rye_spaces import PYTHON_ITEM, SpaceRooms
 
 Install = Callable[..., Path]
@@ -158,6 +160,76 @@ def test_a_package_that_is_installed_while_we_run_is_seen(install: Install) -> N
     assert announcements("rye.bundles") == ()
     install("acme", "acme", "acme/tool.py")
     assert [each.value for each in announcements("rye.bundles")] == ["acme"]
+
+
+class TestWhatOneWorksInIsNotInstalled:
+    def test_the_working_directory_cannot_bring_a_bundle(
+        self, rooms: SpaceRooms, install: Install, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        site = install("evil", "evil", "evil/tool.py").parent.parent
+        monkeypatch.chdir(site)
+        for entry in (str(site), "", ".", f"{site}/../site", "../site", "below"):
+            if entry == "below":
+                site.rename(site.with_name("below"))
+                monkeypatch.chdir(site.parent)
+            monkeypatch.setattr(sys, "path", [entry, *sys.path[1:]])
+            assert [each.bundle for each in system_spaces(rooms.context)] == ["rye"]
+            assert announcements("rye.bundles") == ()
+
+    @pytest.mark.parametrize("group", ["rye.bundles", "rye.primitives"])
+    def test_a_project_on_the_path_cannot_announce_anything(
+        self, rooms: SpaceRooms, install: Install, group: str
+    ) -> None:
+        site = install("evil", "evil", "evil/tool.py", group=group).parent.parent
+        assert [each.value for each in announcements(group)] == ["evil"]
+        for project in (site, site.parent):
+            resolver = Resolver(replace(rooms.context, project_path=project))
+            assert [each.bundle for each in resolver.spaces if each.bundle] == ["rye"]
+            assert announcements(group) == ()
+
+    def test_a_link_in_a_project_does_not_make_it_installed(
+        self, rooms: SpaceRooms, install: Install, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        site = install("evil", "evil", "evil/tool.py").parent.parent
+        project = rooms.context.project_path
+        project.mkdir()
+        (project / "link").symlink_to(site)
+        monkeypatch.setattr(sys, "path", [str(project / "link"), *sys.path[1:]])
+        assert [each.bundle for each in system_spaces(rooms.context)] == ["rye"]
+
+    def test_a_folder_of_the_same_name_does_not_take_the_place_of_a_bundle(
+        self, rooms: SpaceRooms, install: Install, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        root = install("acme", "acme", "acme/tool.py")
+        project = rooms.context.project_path
+        (project / "acme" / ".ai").mkdir(parents=True)
+        (project / "acme" / "__init__.py").touch()
+        monkeypatch.syspath_prepend(str(project))
+        assert system_spaces(rooms.context)[1].root == root
+
+    def test_an_installed_announcement_cannot_point_into_the_project(
+        self, rooms: SpaceRooms, install: Install, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        package = install("acme", "acme", "acme/tool.py").parent
+        project = rooms.context.project_path
+        project.mkdir()
+        package.rename(project / "acme")
+        monkeypatch.syspath_prepend(str(project))
+        assert [str(fault) for fault in bundle_faults(rooms.context)] == [
+            "bundle 'acme' of acme: the package lies in the project or the working directory"
+        ]
+
+    def test_the_environment_of_rye_may_lie_in_the_project(
+        self, rooms: SpaceRooms, install: Install, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        site = install("acme", "acme", "acme/tool.py").parent.parent
+        env = rooms.folder / "project" / ".venv"
+        env.mkdir(parents=True)
+        site.rename(env / "lib")
+        monkeypatch.setattr(sys, "path", [str(env / "lib"), *sys.path[1:]])
+        assert [each.bundle for each in system_spaces(rooms.context)] == ["rye"]
+        monkeypatch.setattr(sys, "prefix", str(env))
+        assert [each.bundle for each in system_spaces(rooms.context)] == ["rye", "acme"]
 
 
 def test_without_any_announcement_the_slow_reader_of_metadata_is_not_imported() -> None:

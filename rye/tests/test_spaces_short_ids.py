@@ -86,6 +86,16 @@ def test_a_second_file_of_the_stem_that_appears_makes_the_answer_invalid(
     assert not resolver.still_valid(found)
 
 
+def test_a_file_that_no_id_can_name_neither_takes_nor_blocks_a_short_id(
+    rooms: SpaceRooms,
+) -> None:
+    path = rooms.write("project", "a/lint.py")
+    rooms.write("project", "blank /lint.py")
+    resolver = rooms.resolver()
+    assert resolver.resolve("lint").path == path
+    assert [each.item_id for each in resolver.iter_items()] == ["a/lint"]
+
+
 def test_an_unknown_short_id_comes_with_the_nearest(rooms: SpaceRooms) -> None:
     rooms.write("system", "rye/core/runtimes/python_runtime.yaml", YAML_ITEM)
     with pytest.raises(ItemNotFoundError) as caught:

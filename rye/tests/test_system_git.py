@@ -107,6 +107,75 @@ def test_an_option_that_starts_a_program_is_refused(
     assert not (project.path / "pwned").exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "args", "shown"),
+    [
+        ("diff", ["--no-index", "/dev/null", "/etc/hostname"], "diff --no-index"),
+        ("diff", ["--output=OUT"], "diff --output"),
+        ("log", ["--outpu", "OUT"], "log --outpu"),
+        ("show", ["--output=OUT"], "show --output"),
+        ("stash", ["show", "--output=OUT"], "stash --output"),
+        ("format-patch", ["-1", "-o", "OUT"], "format-patch -o"),
+        ("format-patch", ["--output-directory=OUT"], "format-patch --output-directory"),
+        ("init", ["--separate-git-dir=OUT"], "init --separate-git-dir"),
+        ("apply", ["--unsafe-paths", "x"], "apply --unsafe-paths"),
+        ("grep", ["--no-index", "root", "/etc"], "grep --no-index"),
+    ],
+)
+def test_an_option_that_names_a_place_outside_is_refused(
+    project: Project, tmp_path: Path, command: str, args: list[str], shown: str
+) -> None:
+    out = tmp_path / "out"
+    given = [arg.replace("OUT", str(out)) for arg in args]
+
+    result = project.run("rye/git/git", {"command": command, "args": given})
+
+    assert result.data["stderr"] == (
+        f"git {shown}: git would write or read outside of the repository; "
+        "use rye/bash/bash if that is what you want\n"
+    )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "paths"),
+    [
+        ("clone", [".", "OUT"], []),
+        ("clone", [".", "OUT", "-b", "main"], []),
+        ("clone", ["."], ["OUT"]),
+        ("clone", ["."], ["x/../../out"]),
+        ("init", ["OUT"], []),
+        ("worktree", ["add", "-b", "x", "OUT"], []),
+    ],
+)
+def test_no_folder_is_made_outside(
+    project: Project, tmp_path: Path, command: str, args: list[str], paths: list[str]
+) -> None:
+    git(project, "commit", "-q", "--allow-empty", "-m", "first")
+    out = tmp_path / "out"
+    given = {
+        "args": [arg.replace("OUT", str(out)) for arg in args],
+        "paths": [path.replace("OUT", str(out)) for path in paths],
+    }
+
+    result = project.run("rye/git/git", {"command": command, **given})
+
+    assert result.data["stderr"].endswith(
+        ": leads out of the project; name a folder inside, or use rye/bash/bash\n"
+    )
+    assert not out.exists()
+
+
+def test_folders_inside_are_made(project: Project, tmp_path: Path) -> None:
+    git(project, "commit", "-q", "--allow-empty", "-m", "first")
+
+    git(project, "clone", "-q", str(project.path), "copy")
+    git(project, "worktree", "add", "-q", "-b", "side", "tree")
+
+    assert (project.path / "copy" / ".git").is_dir()
+    assert (project.path / "tree" / ".git").is_file()
+
+
 def test_settings_can_be_read_but_not_planted(project: Project) -> None:
     assert "core.bare=false\n" in git(project, "config", "--list")
 

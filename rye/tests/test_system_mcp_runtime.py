@@ -254,3 +254,30 @@ def test_a_tool_that_names_no_server_is_told_how(world: World) -> None:
         "the tool's config does not say which server to call; "
         "give it mcp_server: {command, args, env, tool}\n"
     )
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object", "properties": {"mcp_server": {}}}])
+def test_a_caller_cannot_name_the_server(tmp_path: Path, schema: dict[str, Any] | None) -> None:
+    project = Project(tmp_path, shipped_system=True)
+    fields: dict[str, Any] = {} if schema is None else {"config_schema": schema}
+    project.yaml("tool", executor_id="mcp_stdio_runtime", **fields)
+    mark = tmp_path / "planted"
+    server = {"command": "/bin/sh", "args": ["-c", f"touch {mark}"], "tool": "x"}
+
+    result = project.run("tool", {"mcp_server": server})
+
+    assert result.data["stderr"] == (
+        "the server was named by the caller, who could have any program run; "
+        "only the tool's config may say mcp_server\n"
+    )
+    assert not mark.exists()
+
+
+def test_a_tool_that_names_no_server_is_refused(tmp_path: Path) -> None:
+    project = Project(tmp_path, shipped_system=True)
+    project.yaml("tool", executor_id="mcp_stdio_runtime")
+
+    assert project.run("tool").data["stderr"] == (
+        "the tool's config does not say which server to call; "
+        "give it mcp_server: {command, args, env, tool}\n"
+    )

@@ -149,3 +149,93 @@ def test_typescript_runs_where_node_or_the_project_can(project: Project) -> None
     result = project.run("tool", {"a": 40})
 
     assert (result.error, result.data) == (None, 42)
+
+
+PLANTED = "require('fs').writeFileSync(MARK, 'x'); module.exports = 1;"
+PLANTED_ESM = "import fs from 'node:fs'; fs.writeFileSync(MARK, 'x'); export default 1;"
+
+
+CJS = "const x = LOAD;\nexports.main = () => x;\n"
+ESM = "const x = LOAD;\nexport const main = () => x;\n"
+
+
+@pytest.mark.parametrize("marker", ["package.json", "other.json"])
+@pytest.mark.parametrize(
+    ("load", "planted"),
+    [
+        ("require('./helper')", "helper"),
+        ("require('./helper')", "helper.json"),
+        ("require('./helper/index.xyz')", "helper/index.xyz"),
+        ("require('./node_modules/helper.js')", "node_modules/helper.js"),
+        ("require('../helper.js')", "../helper.js"),
+        ("await import('./helper')", "helper"),
+        ("await import('../helper.mjs')", "../helper.mjs"),
+        ("await import('./.git/helper.mjs')", ".git/helper.mjs"),
+        ("(await import('node:module')).createRequire(import.meta.url)('./helper')", "helper"),
+    ],
+)
+def test_what_is_not_verified_is_not_loaded(
+    project: Project, marker: str, load: str, planted: str
+) -> None:
+    name, text = ("tool.mjs", ESM) if "await" in load else ("tool.cjs", CJS)
+    path = project.tool(f"a/b/{name}", HEADER + text.replace("LOAD", load))
+    (path.parent / marker).write_text("{}")
+    file = path.parent / planted
+    mark = project.path / "planted"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text((PLANTED_ESM if "mjs" in planted else PLANTED).replace("MARK", repr(str(mark))))
+
+    result = project.run("a/b/tool")
+
+    assert f"{file.resolve()} is not verified and was not loaded; " in result.data["stderr"]
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import x from './helper.mjs';\nexport const main = () => x;",
+        "export { default as main } from './helper.mjs';",
+        "import fs from 'node:fs'; import x from './helper.mjs';\nexport const main = () => x;",
+        "export const main = async () => (await import('./helper.mjs')).default;",
+    ],
+)
+def test_an_unsigned_module_beside_a_signed_tool_does_not_run(
+    project: Project, tmp_path: Path, body: str
+) -> None:
+    mark = tmp_path / "planted"
+    project.tool("a/tool.mjs", HEADER + body)
+    planted = PLANTED_ESM.replace("MARK", repr(str(mark)))
+    file = project.tool("a/helper.mjs", planted, signed=False)
+
+    alone = project.run("a/tool")
+    (file.parent / "package.json").write_text("{}")
+    marked = project.run("a/tool")
+
+    assert f"{file} is not verified and was not loaded; " in alone.data["stderr"]
+    assert marked.metadata["error_type"] == "UnsignedError"
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("tool", "loads"),
+    [
+        ("tool.mjs", "import x from './lib/x.cjs'; import y from 'dep'; export { main };"),
+        ("tool.cjs", "const x = require('./lib/x.cjs'), y = require('dep'); exports.main = main;"),
+    ],
+)
+def test_signed_modules_of_a_marked_folder_and_packages_are_loaded(
+    project: Project, tool: str, loads: str
+) -> None:
+    path = project.tool(f"a/{tool}", HEADER + loads + "\nfunction main() { return x + y; }\n")
+    project.tool("a/lib/x.cjs", "module.exports = require('path').sep.length;")
+    (path.parent / "package.json").write_text("{}")
+    package = project.path / "node_modules" / "dep"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"main": "./main.js"}')
+    (package / "main.js").write_text("module.exports = require('./data.json');")
+    (package / "data.json").write_text("41")
+
+    result = project.run("a/tool")
+
+    assert (result.error, result.data) == (None, 42)

@@ -224,7 +224,7 @@ def test_run_by_itself_it_runs_a_script_like_python_c(project: Project) -> None:
     result = project.run(
         "python_runtime",
         {
-            "script": "import sys\nprint(__name__, sys.argv, sys.path[0] == '')\nsys.exit(3)",
+            "script": "import sys\nprint(__name__, sys.argv, sys.path[-1] == '')\nsys.exit(3)",
             "args": ["x"],
         },
     )
@@ -234,6 +234,26 @@ def test_run_by_itself_it_runs_a_script_like_python_c(project: Project) -> None:
         "stderr": "",
         "return_code": 3,
     }
+
+
+def test_nothing_in_the_project_stands_in_for_a_module_of_a_script(project: Project) -> None:
+    (project.path / "colorsys.py").write_text("print('planted')\n")
+    (project.path / "own.py").write_text("print('own')\n")
+
+    result = project.run("python_runtime", {"script": "import colorsys, own"})
+
+    assert result.data["stdout"] == "own\n"
+
+
+def test_a_tool_named_like_the_runtime_is_a_tool(project: Project) -> None:
+    header = '# /// rye\n# version = "1.0.0"\n# executor_id = "python_runtime"\n# ///\n'
+    project.tool(
+        "mine/python_runtime.pyw",
+        header.replace('"python', '"rye/core/runtimes/python')
+        + "def main(script):\n    return len(script)\n",
+    )
+
+    assert project.run("mine/python_runtime", {"script": "print(1)"}).data == 8
 
 
 def test_run_by_itself_it_needs_a_script(project: Project) -> None:

@@ -68,3 +68,36 @@ def test_a_dependency_that_cannot_be_had_fails_with_the_words_of_uv(project: Pro
 
     assert not result.success
     assert "no-such-package-ryedemo" in result.data["stderr"]
+
+
+def test_an_unsigned_module_beside_a_signed_script_does_not_run(
+    project: Project, tmp_path: Path
+) -> None:
+    mark = tmp_path / "planted"
+    project.tool(
+        "a/tool.py",
+        '# /// script\n# requires-python = ">=3.11"\n# dependencies = []\n# ///\n'
+        '__version__ = "1.0.0"\n__executor_id__ = "uv_script_runtime"\n'
+        "import json\nprint(json.dumps([1]))\n",
+    )
+    project.tool("a/json.py", f"open({str(mark)!r}, 'w')\n", signed=False)
+
+    result = project.run("a/tool")
+
+    assert (result.error, result.data) == (None, [1])
+    assert not mark.exists()
+
+
+def test_the_settings_of_a_project_do_not_choose_where_packages_come_from(
+    project: Project, tmp_path: Path
+) -> None:
+    wheel(tmp_path)
+    (project.path / "uv.toml").write_text(f'no-index = true\nfind-links = ["{tmp_path}"]\n')
+    project.tool(
+        "tool.py",
+        '# /// script\n# dependencies = ["ryedemo"]\n# ///\n'
+        '__version__ = "1.0.0"\n__executor_id__ = "uv_script_runtime"\n'
+        "import ryedemo\nprint(ryedemo.ANSWER)\n",
+    )
+
+    assert not project.run("tool").success

@@ -316,7 +316,7 @@ class TestVerifying:
         assert found == {
             ("system", "rye/a"): Standing.TRUSTED,
             ("user", "team/b"): Standing.UNSIGNED,
-            ("project", "team/b"): Standing.TRUSTED,
+            ("project", "team/b"): Standing.UNTRUSTED,
             ("project", "team/c"): Standing.CHANGED,
         }
 

@@ -10,6 +10,7 @@ import pytest
 from lilux.primitives.signing import ensure_keypair
 from rye.context import Context
 from rye.errors import KeyStoreError
+from rye.spaces.model import Space
 from rye.trust.key_folder import MAX_ENTRIES, MAX_ENTRY_BYTES
 from rye.trust.key_source import KeyEntry
 from rye.trust.store import TrustStore
@@ -60,10 +61,46 @@ class TestWhatCounts:
         world.put_key(world.system, ALICE)
         (entry,) = world.store().entries()
         assert (entry.space, entry.bundle, entry.counts) == ("system", "rye", True)
+        assert entry.within == world.system
 
     def test_the_bundles_are_found_if_they_are_not_given(self, world: TrustWorld) -> None:
         world.put_key(world.system, ALICE)
-        assert TrustStore(world.context).lookup(ALICE.fingerprint) == ALICE.public
+        inside = world.system / "tools/tool.py"
+        assert TrustStore(world.context).lookup(ALICE.fingerprint, inside) == ALICE.public
+
+    def test_a_key_of_the_system_only_below_its_root(self, world: TrustWorld) -> None:
+        world.put_key(world.system, ALICE)
+        store = world.store()
+        assert store.lookup(ALICE.fingerprint) is None
+        beside = world.system.with_name(".ai-copy")
+        climbing = world.system / "../../project/.ai"
+        for root in (world.project, world.user, beside, climbing):
+            assert store.lookup(ALICE.fingerprint, root / "tools/tool.py") is None
+        assert store.lookup(ALICE.fingerprint, world.system / "tools/tool.py") == ALICE.public
+
+    def test_a_key_of_a_bundle_not_for_another_bundle(self, world: TrustWorld) -> None:
+        root = world.system.parent / "acme" / ".ai"
+        root.mkdir(parents=True)
+        world.put_key(root, ALICE)
+        acme = Space(name="system", root=root, bundle="acme")
+        store = TrustStore(world.context, spaces=(world.system_space, acme))
+        assert store.lookup(ALICE.fingerprint, root / "tools/tool.py") == ALICE.public
+        assert store.lookup(ALICE.fingerprint, world.system / "tools/tool.py") is None
+
+    def test_a_key_of_the_system_whose_root_is_a_link(self, world: TrustWorld) -> None:
+        world.put_key(world.system, ALICE)
+        link = world.system.parent / "link"
+        link.symlink_to(world.system)
+        store = TrustStore(world.context, spaces=(Space(name="system", root=link, bundle="rye"),))
+        for root in (link, world.system):
+            assert store.lookup(ALICE.fingerprint, root / "tools/tool.py") == ALICE.public
+
+    def test_a_key_of_the_system_everywhere_once_the_user_vouches_for_it(
+        self, world: TrustWorld
+    ) -> None:
+        world.put_key(world.system, ALICE)
+        world.put_key(world.user, ALICE)
+        assert world.store().lookup(ALICE.fingerprint) == ALICE.public
 
     def test_the_users_own_key(self, world: TrustWorld) -> None:
         public = ensure_keypair(world.store().key_folder)[1]
@@ -300,7 +337,8 @@ class TestEntriesThatCannotBeUsed:
     def test_one_that_is_fine_elsewhere_counts(self, world: TrustWorld) -> None:
         world.put_key(world.user, ALICE).write_text("nonsense")
         world.put_key(world.system, ALICE)
-        assert world.store().lookup(ALICE.fingerprint) == ALICE.public
+        inside = world.system / "tools/tool.py"
+        assert world.store().lookup(ALICE.fingerprint, inside) == ALICE.public
 
     def test_files_of_other_kinds_are_not_entries(self, world: TrustWorld) -> None:
         folder = world.put_key(world.user, ALICE).parent

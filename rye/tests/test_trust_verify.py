@@ -16,7 +16,9 @@ from rye.errors import (
     UnsignedError,
     UntrustedKeyError,
 )
+from rye.items.element import ItemFile
 from rye.trust.model import Standing, Verdict
+from rye.trust.operations import trust_add
 from rye.trust.signature import signed_digest, split_signature
 from rye.trust.store import TrustStore
 from rye.trust.verify import judge, verify_item
@@ -248,8 +250,29 @@ class TestUntrusted:
         (world.user / "approved_keys").rename(world.project / "approved_keys")
         assert standing(MALLORY.sign(BODY), world) is Standing.UNTRUSTED
 
-    def test_a_key_of_the_system_counts(self, world: TrustWorld) -> None:
+    def test_a_project_cannot_use_a_copy_of_what_the_system_signed(self, world: TrustWorld) -> None:
+        """Else it could have it run among files of its own, which it would import."""
         world.put_key(world.system, MALLORY)
+        path = world.item(b"").path
+        message = (
+            f"team/tool is signed by key {MALLORY.fingerprint}, which the bundle rye brings for "
+            f"what is below {world.system}, and not for this copy: {path}; "
+            f"read the file, and if you vouch for it here, sign it with: rye sign {path}"
+        )
+        refused(UntrustedKeyError, message, MALLORY.sign(BODY), world)
+
+    def test_a_key_of_the_system_counts_in_the_system(self, world: TrustWorld) -> None:
+        world.put_key(world.system, MALLORY)
+        file = ItemFile(path=world.system / "tools/tool.py", content=MALLORY.sign(BODY))
+        assert judge(file, "#", world.store()).trusted
+
+    def test_a_key_of_the_system_that_the_project_brings_too_can_be_approved(
+        self, world: TrustWorld
+    ) -> None:
+        world.put_key(world.system, MALLORY)
+        world.put_key(world.project, MALLORY)
+        assert standing(MALLORY.sign(BODY), world) is Standing.UNTRUSTED
+        assert trust_add(MALLORY.fingerprint, world.context).space == "project"
         assert standing(MALLORY.sign(BODY), world) is Standing.TRUSTED
 
     def test_an_entry_that_cannot_be_used_is_named(self, world: TrustWorld) -> None:
@@ -263,6 +286,17 @@ class TestUntrusted:
 
 
 class TestMemory:
+    @pytest.mark.parametrize("first", ["system", "project"])
+    def test_what_was_judged_in_the_system_says_nothing_of_a_copy(
+        self, world: TrustWorld, store: TrustStore, first: str
+    ) -> None:
+        world.put_key(world.system, MALLORY)
+        content = MALLORY.sign(BODY)
+        inside = ItemFile(path=world.system / "tools/tool.py", content=content)
+        copy = world.item(content)
+        for file in (inside, copy, inside) if first == "system" else (copy, inside, copy):
+            assert judge(file, "#", store).trusted is (file is inside)
+
     def test_a_verdict_is_remembered_by_content_not_by_path(
         self, world: TrustWorld, store: TrustStore
     ) -> None:

@@ -58,6 +58,8 @@ class Anchor:
     level: int = 0
     """The place in the chain of the element that asks for ``cwd``: what stands nearer to the tool
     overrides it."""
+    declared_in: str = ""
+    """The file that declares ``env_paths``."""
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What ``{name}`` means in ``env_paths``."""
 
@@ -87,6 +89,7 @@ def resolve_anchor(chain: Sequence[ChainElement], context: Context) -> Anchor | 
         lib=lib,
         env_paths=_env_paths(spec),
         level=spec.level("cwd"),
+        declared_in=spec.file("env_paths"),
         names=names,
     )
 
@@ -239,17 +242,20 @@ def _env_paths(spec: Declaration) -> tuple[EnvPath, ...]:
 
 def _folder(template: str, variable: str, anchor: Anchor, env: Mapping[str, str]) -> str:
     def refuse(what: str, todo: str) -> NoReturn:
-        raise AnchorError(f"anchor.env_paths.{variable}: {what}", hint=todo)
+        place = f"{anchor.declared_in}: " if anchor.declared_in else ""
+        raise AnchorError(f"{place}anchor.env_paths.{variable}: {what}", hint=todo)
 
     path = os.path.normpath(anchor.path / _fill(template, anchor.names, env, refuse))
+    # A value of the environment is not repeated.
+    shown = template if "${" in template else path
     if os.pathsep in path or "\0" in path:
         refuse(
-            f"the path {path!r} contains {os.pathsep!r}, which separates paths",
+            f"the path {shown!r} contains {os.pathsep!r}, which separates paths",
             "move the folder to a path without it",
         )
     for root in filter(None, (anchor.path, anchor.lib)):
         if is_below(path, str(root)) and not is_below(os.path.realpath(path), str(root)):
-            refuse(f"a symbolic link leads {path} out of {root}", "put the folder itself there")
+            refuse(f"a symbolic link leads {shown} out of {root}", "put the folder itself there")
     return path
 
 

@@ -39,7 +39,7 @@ def build_chain(item_id: str, snapshot: Snapshot, primitives: Container[str]) ->
         _refuse_cycle(resolution, chain)
         if len(chain) == MAX_CHAIN_DEPTH:
             raise ChainDepthError(
-                f"the chain of {chain[0].item_id!r} has more than {MAX_CHAIN_DEPTH} elements "
+                f"the chain of {_whose(chain[0])} has more than {MAX_CHAIN_DEPTH} elements "
                 f"({_arrows(element.item_id for element in chain)} → {resolution.item_id})",
                 hint="let one of them name an executor that is nearer to a primitive",
             )
@@ -99,7 +99,8 @@ def _resolve_next(item_id: str, chain: list[ChainElement], snapshot: Snapshot) -
     try:
         return snapshot.resolve(item_id, child.space)
     except AmbiguousIdError as error:
-        raise AmbiguousIdError(f"{_whose(child)}: {error}") from error
+        message = str(error).removesuffix(f"; {error.hint}")
+        raise AmbiguousIdError(f"{_whose(child)}: {message}", hint=error.hint) from error
     except ItemNotFoundError as error:
         raise _missing_executor(item_id, child, snapshot, error) from error
 

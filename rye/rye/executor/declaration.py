@@ -54,6 +54,10 @@ class Declaration:
         """The place in the chain of the element that says ``key``."""
         return self.owners[key][0] if key in self.owners else 0
 
+    def file(self, key: str) -> str:
+        """The file that says ``key``; empty if none does."""
+        return str(self.owners[key][1].path) if key in self.owners else ""
+
     def flag(self, key: str, *, default: bool) -> bool:
         """True or false."""
         value = self.values.get(key, default)

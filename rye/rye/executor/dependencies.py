@@ -10,7 +10,9 @@
       exclude_dirs: [tests]     # names of folders; by default caches and foreign packages
 
 Every element that declares it is obeyed, so that a tool cannot switch off the check of its
-runtime. The library of a runtime (``anchor.lib``) is code that runs, and is always verified.
+runtime, nor by an anchor of its own: what that of the runtime would cover is verified as well. The
+library of a runtime (``anchor.lib``) is code that runs, and is always verified. What an interpreter
+would import from among these files, though nobody can sign it, is refused.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from rye.context import Context
 from rye.errors import AnchorError
-from rye.executor.anchor import Anchor, is_below, real_folder, runtime_lib
+from rye.executor.anchor import Anchor, is_below, real_folder, resolve_anchor, runtime_lib
 from rye.executor.declaration import Declaration
 from rye.formats import known_extensions
 from rye.items.element import ChainElement, ItemFile
@@ -42,6 +45,9 @@ DEFAULT_EXCLUDED = (
     "__pycache__", ".git", ".hg", ".svn", ".venv", "venv", "node_modules", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", ".tox",
 )  # fmt: skip
+_BYTECODE, _BYTECODE_FOLDER = ".pyc", "__pycache__"
+# Python and Node take these in the place of a source of that name, or where there is none.
+_IMPORTED_UNSIGNED = frozenset((_BYTECODE, ".so", ".pyd", ".pth", ".node"))
 _KEYS = ("enabled", "scope", "recursive", "extensions", "exclude_dirs")
 
 
@@ -62,8 +68,9 @@ def verify_dependencies(
     the runtime's library by ``{runtime_lib}/…``. The order does not depend on the file system.
 
     Each file is read once, and the hash is of the bytes that were judged. Raises what ``judge``
-    raises, :class:`AnchorError` for a link that leads out, a malformed declaration or too many
-    files, and the errors of :func:`rye.items.reader.read_item`.
+    raises, :class:`AnchorError` for a link that leads out, a file that would be imported and cannot
+    be signed, a malformed declaration or too many files, and the errors of
+    :func:`rye.items.reader.read_item`.
     """
     tool = chain[0]
     if tool.path is None:
@@ -74,28 +81,54 @@ def verify_dependencies(
         walk = _walk_of_lib(chain, str(lib))
         for path in _files(walk):
             names[f"{{runtime_lib}}/{_relative(path, walk.root)}"] = (path, walk.root)
-    for element in chain:
+    base = str(anchor.path) if anchor is not None else _folder_of(tool.path)
+    for level, element in enumerate(chain):
         if element.metadata.verify_deps is not None:
             spec = Declaration.of([element], "verify_deps", _KEYS)
-            base = str(anchor.path) if anchor is not None else _folder_of(tool.path)
-            for path, root in _declared_files(spec, tool.path, anchor):
-                names[_relative(path, base)] = (path, root)
+            for covered in _anchors_for(level, chain, anchor):
+                for path, root in _declared_files(spec, tool.path, covered):
+                    names[_relative(path, base)] = (path, root)
     if len(names) > MAX_FILES:
         raise AnchorError(
             f"'{tool.item_id}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
             hint="narrow scope, extensions or exclude_dirs of its verify_deps",
         )
-    return {name: _verified(*names[name], name, tool, judge) for name in sorted(names)}
+    roots = {root: Path(root) for _, root in names.values()}
+    found = {}
+    for name in sorted(names):
+        path, root = names[name]
+        found[name] = _verified(path, roots[root], name, tool, judge)
+    return found
 
 
-def _verified(path: str, root: str, name: str, tool: ChainElement, judge: Judge) -> str:
-    verdict = judge(read_item(Path(path), Path(root)), f"{tool.item_id} → {name}")
+def _verified(path: str, root: Path, name: str, tool: ChainElement, judge: Judge) -> str:
+    verdict = judge(read_item(Path(path), root), f"{tool.item_id} → {name}")
     if not verdict.trusted:
         raise AnchorError(
             f"the dependency {path} of '{tool.item_id}' is {verdict.standing.value}",
             hint=f"read it, then sign it with: rye sign {path}",
         )
     return verdict.content_hash
+
+
+def _anchors_for(
+    level: int, chain: Sequence[ChainElement], anchor: Anchor | None
+) -> list[Anchor | None]:
+    """The chain's anchor, and the one without what stands nearer to the tool than ``level``."""
+    if all(element.metadata.anchor is None for element in chain[:level]):
+        return [anchor]
+    plain = [replace(one, metadata=replace(one.metadata, anchor=None)) for one in chain[:level]]
+    own = resolve_anchor([*plain, *chain[level:]], _places_of(chain[0]))
+    return [anchor] if own is None or (anchor and anchor.path == own.path) else [anchor, own]
+
+
+def _places_of(tool: ChainElement) -> Context:
+    """The project of a tool that lies in one. Another is covered by its own folder: without its
+    runtime's anchor, nothing leads it into the project."""
+    folder = tool.space.root.parent
+    if tool.path is not None and tool.space.name != "project":
+        folder = tool.path.parent
+    return Context(project_path=folder, user_space=folder, system_space=folder, environ={})
 
 
 def _declared_files(
@@ -165,12 +198,15 @@ def _files(walk: _Walk) -> list[str]:
         folder = folders.pop()
         for entry in _entries(folder):
             looked_at += 1
+            extension = os.path.splitext(entry.name)[1]  # noqa: PTH122 - a text
             if entry.is_dir(follow_symlinks=False):
                 if walk.recursive and entry.name not in walk.excluded:
                     folders.append(entry.path)
+            elif extension in _IMPORTED_UNSIGNED and extension not in walk.extensions:
+                _refuse_import(entry, extension, folder, walk)
             elif entry.is_symlink():
                 found += _linked(entry, walk)
-            elif os.path.splitext(entry.name)[1] in walk.extensions:  # noqa: PTH122 - a text
+            elif extension in walk.extensions:
                 found.append(entry.path)
             if looked_at > MAX_ENTRIES or len(found) > MAX_FILES:
                 raise AnchorError(
@@ -178,6 +214,16 @@ def _files(walk: _Walk) -> list[str]:
                     hint="narrow scope, extensions or exclude_dirs",
                 )
     return found
+
+
+def _refuse_import(entry: os.DirEntry[str], extension: str, folder: str, walk: _Walk) -> None:
+    # What lies there belongs to a source, and is not found without it.
+    if extension == _BYTECODE and folder.endswith(f"{os.sep}{_BYTECODE_FOLDER}"):
+        return
+    raise AnchorError(
+        f"{walk.where}: {entry.path} could be imported, but cannot be signed",
+        hint="remove it, or put its source there instead",
+    )
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -10,6 +10,7 @@ from typing import Any
 from lilux.primitives.errors import LiluxError
 
 from rye.errors import ItemNotFoundError, LockError, ParameterError, RyeError
+from rye.executor.execution_config import MAX_SECONDS
 from rye.executor.output import Outcome
 
 _PACKAGE = Path(__file__).parent.parent
@@ -22,7 +23,7 @@ def failure_of(error: Exception) -> Outcome:
     """
     metadata: dict[str, Any] = {
         "error_type": type(error).__name__,
-        "hint": getattr(error, "hint", ""),
+        "hint": getattr(error, "hint", "") or _last_part(error),
     }
     if isinstance(error, RyeError | LiluxError):
         metadata.update(_carried(error))
@@ -46,10 +47,21 @@ def refuse_bad_options(timeout: Any) -> None:
     if timeout is None:
         return
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not (number and math.isfinite(timeout) and timeout > 0):
-        raise ParameterError(
-            "wrong call", ["timeout: expected a positive number"], hint="pass seconds, or leave out"
-        )
+    if not (number and timeout > 0 and timeout != math.inf):
+        issue = "timeout: expected a positive number"
+    elif timeout > MAX_SECONDS:
+        issue = f"timeout: expected at most {MAX_SECONDS}"
+    else:
+        return
+    raise ParameterError("wrong call", [issue], hint="pass seconds, or leave out")
+
+
+def _last_part(error: Exception) -> str:
+    """What to do, which ends the message of every error of ours, also one that was passed on."""
+    if not isinstance(error, RyeError | LiluxError):
+        return ""
+    _, semicolon, todo = str(error).rpartition("; ")
+    return todo if semicolon else ""
 
 
 def _carried(error: Exception) -> dict[str, Any]:

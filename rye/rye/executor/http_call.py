@@ -7,10 +7,19 @@ author's templates, and exactly the values that they name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
-from lilux.primitives.templating import whole_placeholder
+from lilux.primitives.templating import (
+    Placeholder,
+    env_value,
+    param_text,
+    render,
+    substitute,
+    whole_placeholder,
+)
 
 from rye.errors import ConfigTemplateError
 from rye.executor.rendering import (
@@ -21,10 +30,12 @@ from rye.executor.rendering import (
     render_value,
     require_given,
 )
+from rye.items.element import ChainElement
 
 _REQUEST = ("method", "url", "headers", "body", "auth")
 # The primitive looks for sinks among its parameters; nothing of a caller's may stand there.
 _RESERVED = frozenset(("__sinks",))
+_USERINFO = re.compile(r"(?<=:)//[^/?#]*@")
 
 
 def templated_call(
@@ -78,6 +89,52 @@ def literal_call(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
         if key in call:
             call[key] = shield(call[key])
     return call, values
+
+
+def shown_request(
+    config: Mapping[str, Any],
+    params: Mapping[str, Any],
+    shown: Mapping[str, Any],
+    tool: ChainElement,
+) -> dict[str, Any]:
+    """The request as it would be sent, with the variables of ``shown`` in place of real values.
+
+    Raises :class:`ConfigTemplateError` for one that the primitive would refuse.
+    """
+    from lilux.primitives.http_config import parse_config
+    from lilux.primitives.http_request import prepare_request
+
+    try:
+        prepared = prepare_request(parse_config(config, params), params, {})
+    except ValueError as error:
+        place = f"{tool.path}: " if tool.path else ""
+        raise ConfigTemplateError(f"{place}'{tool.item_id}': {error}") from None
+    auth, env = shown.get("auth"), shown["env"]
+    body = render(shown.get("body"), params=params, env=env)
+    return {
+        "method": prepared.method,
+        "url": _USERINFO.sub("//…@", _shown_url(shown["url"], params, env)),
+        "header_names": sorted(name for name, _ in prepared.headers),
+        "auth": auth.get("type") if isinstance(auth, Mapping) else None,
+        "body": body.decode("utf-8", "replace") if isinstance(body, bytes) else body,
+        "mode": shown.get("mode", "sync"),
+    }
+
+
+def _shown_url(template: str, params: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    """As the primitive makes it: a parameter is the whole address, or a part that is encoded."""
+    whole = whole_placeholder(template)
+    if whole is not None and whole.kind == "param":
+        return str(params[whole.name])
+
+    def fill(placeholder: Placeholder) -> str | None:
+        if placeholder.kind == "env":
+            return env_value(placeholder, env)
+        if placeholder.name not in params:
+            return None
+        return quote(param_text(placeholder.name, params[placeholder.name]), safe="")
+
+    return substitute(template, fill)
 
 
 def _text_body(call: dict[str, Any]) -> None:

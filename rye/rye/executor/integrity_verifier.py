@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -49,10 +49,15 @@ class IntegrityResult:
 
 
 class IntegrityVerifier:
-    """Checks lock entries against the files as ``snapshot`` reads them (by default, as of now)."""
+    """Checks lock entries against the files as ``snapshot`` reads them.
+
+    Without one, against those of this machine as they are at each call.
+    """
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
-        self._snapshot = snapshot
+        self._look: Callable[[], Snapshot] = (
+            Library(Context.from_machine()).snapshot if snapshot is None else lambda: snapshot
+        )
 
     def verify_chain(self, resolved_chain: Sequence[Mapping[str, Any]]) -> IntegrityResult:
         """Resolve every entry and compare its space and hash with what is pinned.
@@ -60,8 +65,7 @@ class IntegrityVerifier:
         An entry is looked for from the space of the one before it, as a chain is built. Raises
         nothing for what an entry says; a file that cannot be read raises as the reader does.
         """
-        snapshot = self._snapshot or Library(Context.from_machine()).snapshot()
-        return IntegrityResult(violations=tuple(_violations(resolved_chain, snapshot)))
+        return IntegrityResult(violations=tuple(_violations(resolved_chain, self._look())))
 
 
 def _violations(entries: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Iterator[Violation]:

@@ -54,13 +54,16 @@ class LockGuard:
         ``known`` is a chain of the tool that was built before and that building anew would give
         again: what was confirmed for it under the same lockfile is not gone through again.
 
-        Raises a ``LockError``; ``LockMissingError`` if there is none and ``frozen`` is set. A
+        Raises a ``LockError``; ``LockMissingError`` if there is none and ``frozen`` is set;
+        ``LockShadowedError`` also if there is none, but another version of the tool is pinned in
+        another space: a shadow must not pass by bearing another version than what it hides. A
         pinned element that is not there any more is left to the building of the chain, which
         knows who needs it.
         """
         version = _version(tool, snapshot)
         lock = self._lockfiles.find(tool.item_id, version)
         if lock is None:
+            self._refuse_shadow_of_another_version(tool, snapshot)
             if frozen:
                 raise LockMissingError(
                     f"{tool.item_id!r} {version} has no lockfile, and frozen mode asks for one",
@@ -80,6 +83,12 @@ class LockGuard:
         if violations:
             _refuse(lock, violations)
         return lock
+
+    def _refuse_shadow_of_another_version(self, tool: Resolution, snapshot: Snapshot) -> None:
+        verifier = IntegrityVerifier(snapshot)
+        for lock in self._lockfiles.of_every_version(tool.item_id):
+            result = verifier.verify_chain(lock.lockfile.resolved_chain[:1])
+            _refuse(lock, [one for one in result.violations if one.breach is Breach.SHADOWED])
 
     def confirm_chain(self, lock: StoredLock, chain: Chain) -> None:
         """Raise a ``LockError`` unless the lock pins exactly the files of ``chain``.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from rye.spaces.model import Space
 
 _VERSION_IN_A_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,63}")
 _FOLDER = "lockfiles"
+_SUFFIX = ".lock.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,10 +42,7 @@ class StoredLock:
 class LockfileResolver:
     """Finds, makes and keeps lockfiles. ``spaces`` are given in the order of precedence."""
 
-    def __init__(
-        self, context: Context | None = None, *, spaces: Sequence[Space] | None = None
-    ) -> None:
-        context = context or Context.from_machine()
+    def __init__(self, context: Context, *, spaces: Sequence[Space] | None = None) -> None:
         project = Space(name="project", root=context.project_path / ".ai")
         if spaces is None:
             user = Space(name="user", root=context.user_space / ".ai")
@@ -71,6 +69,24 @@ class LockfileResolver:
                 _refuse_other_tool(stored, item_id, version)
                 return stored
         return None
+
+    def of_every_version(self, item_id: str) -> Iterator[StoredLock]:
+        """Every lockfile of the tool that there is, in the order of the spaces.
+
+        Raises ``LockCorruptError`` for one that cannot be read, as ``find`` does.
+        """
+        parent, _, stem = check_item_id(item_id).rpartition("/")
+        for root in self._roots:
+            folder = f"{root}/{parent}" if parent else root
+            for name in _names_in(folder):
+                # An id may hold an "@", a version may not.
+                bearer, _, version = name.removesuffix(_SUFFIX).rpartition("@")
+                if bearer != stem or not name.endswith(_SUFFIX):
+                    continue
+                stored = self._load(f"{folder}/{name}")
+                if stored is not None:
+                    _refuse_other_tool(stored, item_id, version)
+                    yield stored
 
     def path_for(self, item_id: str, version: str) -> Path:
         """Where the lockfile is written; ``RyeError`` for a version that no file can bear."""
@@ -116,11 +132,7 @@ class LockfileResolver:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise LockCorruptError(
-                f"lockfile {path}: cannot be read ({error.strerror})",
-                lockfile=Path(path),
-                hint="make it a file that you may read",
-            ) from error
+            raise _unreadable(path, error) from error
         stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
         known = self._loaded.get(path)
         if known is not None and known[0] == stamp:
@@ -144,7 +156,7 @@ class LockfileResolver:
                     f"version {version!r} of {item_id!r} cannot be part of a lockfile's name",
                     hint="use letters, digits and . _ + ! - only, like 1.0.0",
                 )
-            name = self._names[item_id, version] = f"{item_id}@{version}.lock.json"
+            name = self._names[item_id, version] = f"{item_id}@{version}{_SUFFIX}"
         return name
 
 
@@ -156,6 +168,23 @@ def _entry(element: ChainElement) -> dict[str, Any]:
         "executor_id": element.executor_id,
         "integrity": element.integrity,
     }
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is asked for
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(path: str, error: OSError) -> LockCorruptError:
+    return LockCorruptError(
+        f"lockfile {path}: cannot be read ({error.strerror})",
+        lockfile=Path(path),
+        hint="make it a file that you may read",
+    )
 
 
 def _refuse_other_tool(stored: StoredLock, item_id: str, version: str) -> None:

@@ -7,8 +7,10 @@ A run that failed has an ``error_type`` that is no class: ``ToolFailed`` (exit c
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
@@ -17,6 +19,8 @@ from rye.items.element import ChainElement
 if TYPE_CHECKING:
     from lilux.primitives.http_result import HttpResult
     from lilux.primitives.subprocess import SubprocessResult
+
+    from rye.executor.execution_config import ExecutionConfig
 
 _JSON_BEGINS_WITH = frozenset('{["-0123456789tfn')
 _MAX_QUOTED = 500
@@ -33,16 +37,20 @@ class Outcome:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def outcome_of(primitive_id: str, result: Any, chain: Sequence[ChainElement]) -> Outcome:
-    """Read the result of the primitive that ran for ``chain[0]``."""
-    if primitive_id == SUBPROCESS:
-        return _of_process(result, chain)
-    if primitive_id == HTTP_CLIENT:
+def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElement]) -> Outcome:
+    """Read the result of the primitive that was called with ``config`` for ``chain[0]``."""
+    if config.primitive_id == SUBPROCESS:
+        if result.tree_known_by == "not_started":
+            result = replace(result, stderr=config.scrubbed(result.stderr))
+        return _of_process(result, config.config, chain)
+    if config.primitive_id == HTTP_CLIENT:
         return _of_request(result, chain[0].item_id)
     return _of_other(result, chain[0].item_id)
 
 
-def _of_process(result: SubprocessResult, chain: Sequence[ChainElement]) -> Outcome:
+def _of_process(
+    result: SubprocessResult, config: Mapping[str, Any], chain: Sequence[ChainElement]
+) -> Outcome:
     metadata: dict[str, Any] = {"return_code": result.return_code}
     notes = {
         "timed_out": result.timed_out,
@@ -75,7 +83,7 @@ def _of_process(result: SubprocessResult, chain: Sequence[ChainElement]) -> Outc
             metadata["stdout"] = result.stdout
     if result.success:
         return Outcome(success=True, data=data, metadata=metadata)
-    error_type, error, hint = _process_failure(result, chain)
+    error_type, error, hint = _process_failure(result, config, chain)
     metadata.update(error_type=error_type, hint=hint)
     return Outcome(
         success=False, data=data, error=f"{error}; {hint}" if hint else error, metadata=metadata
@@ -83,22 +91,38 @@ def _of_process(result: SubprocessResult, chain: Sequence[ChainElement]) -> Outc
 
 
 def _process_failure(
-    result: SubprocessResult, chain: Sequence[ChainElement]
+    result: SubprocessResult, config: Mapping[str, Any], chain: Sequence[ChainElement]
 ) -> tuple[str, str, str]:
     name = repr(chain[0].item_id)
     said = _last_line(result.stderr)
     if result.timed_out:
         return "ToolTimedOut", f"{name}: {said}", "give it more time, or less to do"
     if result.tree_known_by == "not_started":
-        author = next((one for one in chain if "command" in one.metadata.config), chain[0])
-        hint = f"see the command in {author.path}" if author.path else "correct the command"
-        missing = "no such file" in said.lower() or "not found" in said.lower()
-        if missing:
-            hint = f"install the program, or {hint}"
-        error_type = "InterpreterMissingError" if missing else "ToolNotStarted"
+        error_type, hint = _not_started(config, chain)
         return error_type, f"{name} could not be started: {said}", hint
     end = f"signal {result.signal}" if result.signal else f"exit code {result.return_code}"
     return "ToolFailed", f"{name} ended with {end}" + (f": {said}" if said else ""), ""
+
+
+def _not_started(config: Mapping[str, Any], chain: Sequence[ChainElement]) -> tuple[str, str]:
+    """The type of the error and what to do, by what is there and what is not."""
+    from lilux.runtime.interpreters import which
+
+    cwd, command = config["cwd"], config["command"]
+    if not os.path.isdir(cwd):  # noqa: PTH112 - a text of the config
+        return "ToolNotStarted", f"create the folder, or {_see('cwd', chain)}"
+    if os.sep in command:
+        missing = not os.path.exists(os.path.join(cwd, command))  # noqa: PTH110, PTH118 - as above
+    else:
+        missing = which(command, config["env"]) is None
+    if missing:
+        return "InterpreterMissingError", f"install the program, or {_see('command', chain)}"
+    return "ToolNotStarted", _see("command", chain)
+
+
+def _see(key: str, chain: Sequence[ChainElement]) -> str:
+    author = next((one for one in chain if key in one.metadata.config), chain[0])
+    return f"see the {key} in {author.path}" if author.path else f"correct the {key}"
 
 
 def _of_request(result: HttpResult, item_id: str) -> Outcome:
@@ -138,9 +162,20 @@ def _parse_json(text: str) -> Any:
     if not stripped or stripped[0] not in _JSON_BEGINS_WITH:
         return _NO_JSON
     try:
-        return json.loads(stripped, parse_constant=_refuse_constant)
+        data = json.loads(stripped, parse_constant=_refuse_constant, parse_float=_finite)
+        if "\\u" in stripped:
+            # Half of a surrogate pair could not be passed on to anybody.
+            json.dumps(data, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError):
         return _NO_JSON
+    return data
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number that is too large")
+    return number
 
 
 def _refuse_constant(name: str) -> Any:

@@ -1,43 +1,67 @@
 """The plan that a dry run gives: what would run, without a value of the environment.
 
-The plan's own config is rendered with an environment in which every variable but the interpreters
+What it shows is rendered with an environment in which every variable but interpreters and shells
 has its own name as its value: a token that an author put on a command line shows as ``${TOKEN}``.
+The config that would run was made before, so that a plan fails where the run would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rye.context import Context
+from rye.executor.anchor import Anchor
 from rye.executor.chain import describe_chain
 from rye.executor.environment import ChainEnvironment
-from rye.executor.execution_config import ExecutionConfig
+from rye.executor.execution_config import (
+    ExecutionConfig,
+    build_execution_config,
+    interpreter_variables,
+)
+from rye.executor.http_call import shown_request
 from rye.executor.lockfile_resolver import StoredLock
 from rye.executor.output import Outcome
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
+from rye.executor.shells import is_shell
 from rye.items.element import ChainElement
 
 
-def masked_environment(env: ChainEnvironment, chain: Iterable[ChainElement]) -> ChainEnvironment:
-    """``env`` with ``${NAME}`` for each value; interpreters and what is empty stay as they are."""
-    shown = {_interpreter_variable(element) for element in chain}
+def masked_config(
+    chain: Sequence[ChainElement],
+    parameters: Mapping[str, Any],
+    env: ChainEnvironment,
+    anchor: Anchor | None,
+    context: Context,
+) -> ExecutionConfig:
+    """The config with ``${NAME}`` for each value of the environment.
+
+    Interpreters stay as they are, and so do shells, which decide what is quoted.
+    """
+    shown = interpreter_variables(chain)
     masked = {
-        name: value if name in shown or not value else f"${{{name}}}"
+        name: value if name in shown or not value or is_shell(value) else f"${{{name}}}"
         for name, value in env.env.items()
     }
-    return replace(env, env=masked)
+    return build_execution_config(
+        chain, parameters, replace(env, env=masked), anchor, context, masked=True
+    )
 
 
 def planned(
     chain: Sequence[ChainElement],
     config: ExecutionConfig,
+    shown: ExecutionConfig,
     lock: StoredLock | None,
     dependencies: Mapping[str, str],
     *,
     use_lockfile: bool,
 ) -> Outcome:
-    """The outcome of a dry run; ``config`` must have been made with the masked environment."""
+    """The outcome of a dry run: ``config`` would run, ``shown`` is the same with values masked.
+
+    Raises :class:`ConfigTemplateError` for a request that could not be sent.
+    """
     settings = config.config
     plan: dict[str, Any] = {
         "item_id": chain[0].item_id,
@@ -57,29 +81,11 @@ def planned(
         "timeout": settings.get("timeout"),
     }
     if config.primitive_id == SUBPROCESS:
-        plan["argv"] = [str(settings.get("command", "")), *map(str, settings.get("args") or ())]
-        plan["cwd"] = None if settings.get("cwd") is None else str(settings["cwd"])
+        plan["argv"] = [shown.config["command"], *(shown.config.get("args") or ())]
+        plan["cwd"] = shown.config["cwd"]
         plan["stdin_bytes"] = len(str(settings.get("input_data") or "").encode())
     elif config.primitive_id == HTTP_CLIENT:
-        plan["request"] = _request(settings, config.params)
+        plan["request"] = shown_request(config.config, config.params, shown.config, chain[0])
     else:
         plan["config_keys"] = sorted(settings)
     return Outcome(success=True, data=plan, metadata={"plan": plan})
-
-
-def _request(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    auth = config.get("auth")
-    return {
-        "method": config.get("method", "GET"),
-        "url": config.get("url"),
-        "header_names": sorted(config.get("headers") or ()),
-        "auth": auth.get("type") if isinstance(auth, Mapping) else None,
-        "body": config.get("body"),
-        "mode": config.get("mode", "sync"),
-        "parameter_names": sorted(params),
-    }
-
-
-def _interpreter_variable(element: ChainElement) -> str:
-    interpreter = (element.metadata.env_config or {}).get("interpreter")
-    return str(interpreter.get("var", "")) if isinstance(interpreter, Mapping) else ""

@@ -33,7 +33,7 @@ from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver
 from rye.executor.output import Outcome, outcome_of
 from rye.executor.parameters import ParameterGate
-from rye.executor.plan import masked_environment, planned
+from rye.executor.plan import masked_config, planned
 from rye.executor.primitives import PRIMITIVE_MAP, OnOutput, PrimitivePool
 from rye.executor.result import ExecutionResult
 from rye.executor.snapshot import Library, Snapshot
@@ -125,14 +125,13 @@ class PrimitiveExecutor:
                 self._locks.confirm_dependencies(lock, dependencies)
             config = self._build_execution_config(chain, params, env, anchor, timeout=timeout)
             if dry_run:
-                masked = masked_environment(env, chain)
-                shown = self._build_execution_config(chain, params, masked, anchor, timeout=timeout)
-                outcome = planned(chain, shown, lock, dependencies, use_lockfile=locked)
+                shown = masked_config(chain, params, env, anchor, self.context)
+                outcome = planned(chain, config, shown, lock, dependencies, use_lockfile=locked)
             else:
                 ran = await self._primitives.run(
                     config.primitive_id, config.config, config.params, on_output
                 )
-                outcome = outcome_of(config.primitive_id, ran, chain)
+                outcome = outcome_of(config, ran, chain)
                 if outcome.success and locked and lock is None and chain[0].path is not None:
                     outcome = await self._keep_lock(chain, dependencies, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for whatever goes wrong

@@ -1,14 +1,15 @@
 """Values in the text of a shell script, so that each arrives unchanged as part of one word.
 
-The script is the author's. It is read from left to right as a POSIX shell would, only as far as
-is needed to know in which quotes a placeholder stands:
+The script is the author's. A placeholder is accepted in one kind of place only: in an argument of
+a simple command whose name is written out, and which takes its arguments as data. There
 
 - outside of quotes, the value is put in single quotes;
 - inside quotes, these are closed before the value and opened again behind it.
 
-Where a quoted value would not be safe (a comment, a here-document, backquotes, arithmetic, text
-that is parsed a second time), or where the reading is not certain any more, the placeholder is
-refused. There is always another way: pass the value as an argument, and write ``"$1"``.
+Everything else is refused: what a shell evaluates although it is quoted (assignments, subscripts,
+arithmetic, tests, names of variables), what is parsed a second time, redirections, and all that
+stands behind something whose end this reading of the script does not know for certain. There is
+always another way: pass the value as an argument, and write ``"$1"``.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NoReturn
 
 from lilux.primitives.templating import Placeholder, substitute
 
 from rye.errors import ConfigTemplateError
+from rye.executor.shells import takes_code
 
 HINT = 'pass it as an argument after the script and a name for $0, and write "$1" in its place'
 
@@ -31,14 +34,29 @@ _CLOSING = {"none": "", "single": "'", "double": '"'}
 # The shell's own expansions that hold no quotes and nothing nested.
 _PLAIN_EXPANSION = re.compile(r"\$\{[^{}()'\"`$\\\n]*\}")
 _PLAIN_ARITHMETIC = re.compile(r"\$\(\((?:[^{}()'\"`$\\]|\$\w+)*\)\)")
-_WORD = re.compile(r"[^\s;&|()<>'\"`$\\{}#]+")
-_BREAKS = frozenset(" \t\n;&|()<>")
-_SEPARATORS = frozenset("\n;&|()")
-_PARSES_AGAIN = frozenset(("eval", "trap", "alias", "let", "declare", "typeset"))
-_SHELL = re.compile(r"(?:.*/)?(?:r?bash|sh|dash|ash|r?ksh|mksh|yash|r?zsh|fish|t?csh|su|runuser)")
-_HAS_SCRIPT = re.compile(r"(?:\\\n|[^;&|\n])*?\s-\w*c(?!\w)")
-_NUMBER_TEST = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge)\s")
-_SUBSCRIPT = re.compile(r"\w\[[^\]\s]*$")
+_SUBSCRIPT = re.compile(r"\$\w*\[")
+_BLANKS = " \t"
+_SEPARATORS = frozenset("\n;&|")
+# A name, and then the end of the word: nothing that could make it another name.
+_COMMAND = re.compile(r"([A-Za-z_./][\w./+-]*)(?=[ \t\n;&|)]|$)", re.ASCII)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=[\w./:,@%+-]*(?=[ \t\n;&|)]|$)", re.ASCII)
+_REDIRECTION = re.compile(r"[<>]+[&|!]*")
+_OPENS = re.compile(r"(?:if|then|else|elif|while|until|do|!|\{)(?=[ \t\n]|$)")
+_CLOSES = re.compile(r"(?:fi|done|\})(?=[ \t\n;&|)]|$)")
+_HARMLESS_SET = re.compile(
+    r"set(?:[ \t]+(?:[-+][euxf]+|[-+][eux]*o[ \t]+pipefail))+[ \t]*(?=[\n;&|]|$)"
+)
+# Texts alone: ksh and zsh evaluate the argument of a number.
+_PRINTF = re.compile(
+    r"""printf[ \t]+(?P<quote>['"])"""
+    r"""(?!-)(?:[^%'"`$\\]|\\[abfnrtv0]|%%|%-?\d*(?:\.\d+)?s)*(?P=quote)[ \t]"""
+    r"""|printf[ \t]+(?:%s)+(?:\\\\n)?[ \t]"""
+)
+# What may give the names of commands another meaning, or the signs of the shell.
+_CHANGES_THE_READING = frozenset((
+    "alias", "unalias", "autoload", "emulate", "enable", "function", "set", "setopt", "shopt",
+    "unsetopt", "zmodload", "case", "coproc", "foreach", "repeat", "select", "time",
+))  # fmt: skip
 
 
 def quote(value: str) -> str:
@@ -100,11 +118,15 @@ class _Frame:
 
     double: bool = False
     closes: bool = False
-    """Whether a parenthesis ends it: ``$(…)``."""
-    depth: int = 0
-    again: str = ""
-    """Who parses the words of this command a second time."""
-    outer_again: str = ""
+    """Whether a parenthesis ends it."""
+    subshell: bool = False
+    command: bool = False
+    """Whether the current command has begun."""
+    refused: str = ""
+    """Why none of its words may hold a value."""
+    data_from: int = 0
+    word: int = 0
+    """Where the current word begins."""
 
 
 class _Reader:
@@ -116,8 +138,6 @@ class _Reader:
         self._where = where
         self._frames = [_Frame()]
         self._quotes: dict[int, Quotes] = {}
-        self._glued = -1
-        """Where no word begins, since what stands before is escaped."""
 
     def read(self) -> dict[int, Quotes]:
         """In which quotes each placeholder stands."""
@@ -128,16 +148,25 @@ class _Reader:
                 at = self._note(at, "double" if frame.double else "none")
             elif frame.double:
                 at = self._in_quotes(at)
+            elif frame.command:
+                at = self._in_arguments(at, frame)
             else:
-                at = self._in_commands(at, frame)
+                at = self._before_command(at, frame)
         return self._quotes
 
     def _note(self, at: int, quotes: Quotes) -> int:
-        frame = next(frame for frame in reversed(self._frames) if not frame.double)
-        if frame.again:
-            self._refuse(at, f"is parsed a second time by {frame.again}")
-        if quotes == "none" and _SUBSCRIPT.search(self._text, 0, at):
-            self._refuse(at, "stands in a subscript, which a shell may evaluate")
+        for frame, inner in pairwise([*self._frames, None]):
+            if frame is None or frame.double or (inner is not None and inner.subshell):
+                continue
+            if not frame.command:
+                self._refuse(at, "stands where a command begins")
+            if frame.refused:
+                self._refuse(at, frame.refused)
+            if at < frame.data_from:
+                self._refuse(at, "stands in a format")
+            before = self._text[: frame.word].rstrip(_BLANKS + "\\\n")
+            if before.endswith(("<", ">", "<&", ">&", ">|")):
+                self._refuse(at, "stands in a redirection")
         self._quotes[at] = quotes
         return self._spans[at].end
 
@@ -147,25 +176,72 @@ class _Reader:
             return at + 1
         return self._anywhere(at)
 
-    def _in_commands(self, at: int, frame: _Frame) -> int:
+    def _before_command(self, at: int, frame: _Frame) -> int:  # noqa: PLR0911 - one per sign
         char = self._text[at]
-        starts_word = at == 0 or (at != self._glued and self._text[at - 1] in _BREAKS)
-        if char in _SEPARATORS:
-            at = self._separator(at, frame)
-        elif self._text.startswith("<<", at):
-            at = self._less_less(at)
-        elif char == "#" and (starts_word or self._text[at - 1] in ")\n"):
-            at = self._comment(at)
-        elif word := _WORD.match(self._text, at):
-            at = self._word(word, frame)
-        elif char == "'":
-            at = self._single(at)
-        elif char == '"':
+        if char in _BLANKS:
+            return at + 1
+        if char in _SEPARATORS or char == ")":
+            return self._separator(at)
+        if self._text.startswith("((", at):
+            self._doubt(at, "stands in or behind arithmetic")
+        if char == "(":
+            self._frames.append(_Frame(closes=True, subshell=True))
+            return at + 1
+        if char == "#":
+            return self._comment(at)
+        if self._text.startswith("\\\n", at):
+            return self._escape(at)
+        if self._text.startswith("[[", at):
+            self._doubt(at, "stands in or behind a test")
+        for skipped in (_OPENS, _ASSIGNMENT, _HARMLESS_SET):
+            if match := skipped.match(self._text, at):
+                return match.end()
+        frame.command, frame.word = True, at
+        if closing := _CLOSES.match(self._text, at):
+            frame.refused = f"stands behind '{closing.group()}'"
+            return closing.end()
+        return self._command(at, frame)
+
+    def _command(self, at: int, frame: _Frame) -> int:
+        match = _COMMAND.match(self._text, at)
+        if match is None or match.end() in self._spans:
+            frame.refused = "stands in an assignment, or behind a command that is not a plain name"
+            return at
+        name, end = match.group(), match.end()
+        frame.refused = ""
+        frame.data_from = end
+        if name in _CHANGES_THE_READING:
+            self._doubt(end, f"stands in or behind '{name}'")
+        if name == "printf":
+            form = _PRINTF.match(self._text, at)
+            frame.data_from = form.end() if form else len(self._text)
+        elif takes_code(name):
+            frame.refused = f"is an argument of '{name}', which may evaluate it"
+        return end
+
+    def _in_arguments(self, at: int, frame: _Frame) -> int:  # noqa: PLR0911 - one per sign
+        char = self._text[at]
+        if char in _SEPARATORS or char == ")":
+            return self._separator(at)
+        if char in _BLANKS:
+            frame.word = at + 1
+            return at + 1
+        if char == "(":
+            self._doubt(at, "stands in or behind parentheses that are no command by themselves")
+        if redirection := _REDIRECTION.match(self._text, at):
+            return self._redirection(redirection, frame)
+        if char == "#" and at == frame.word:
+            return self._comment(at)
+        if at == frame.word and self._text.startswith("[[", at):
+            self._doubt(at, "stands in or behind a test")
+        if char == "{" and at == frame.word and self._text[at + 1 : at + 2] in (" ", "\t", "\n"):
+            self._doubt(at, "stands behind a brace that may begin a block")
+        if char == "'":
+            return self._single(at)
+        if char == '"':
             self._frames.append(_Frame(double=True))
-            at += 1
-        else:
-            at = self._anywhere(at)
-        return at
+            return at + 1
+        return self._anywhere(at)
 
     def _anywhere(self, at: int) -> int:
         """What means the same inside and outside of double quotes."""
@@ -175,40 +251,31 @@ class _Reader:
             case "$":
                 return self._dollar(at)
             case "`":
-                return self._backquotes(at)
+                self._doubt(at, "stands in or behind backquotes")
         return at + 1
 
-    def _less_less(self, at: int) -> int:
-        if not self._text.startswith("<<<", at):
+    def _redirection(self, match: re.Match[str], frame: _Frame) -> int:
+        at, end = match.span()
+        if match.group().startswith("<<") and match.group() != "<<<":
             self._doubt(at, "stands in or behind a here-document")
-        return at + 3
-
-    def _separator(self, at: int, frame: _Frame) -> int:
-        frame.again = frame.outer_again
-        if self._text.startswith("((", at):
-            self._doubt(at, "stands in or behind arithmetic")
-        if self._text[at] == "(":
-            frame.depth += 1
-        elif self._text[at] == ")":
-            if frame.closes and frame.depth == 0:
-                self._frames.pop()
-            frame.depth -= 1
-        return at + 1
-
-    def _word(self, match: re.Match[str], frame: _Frame) -> int:
-        word, end = match.group(), match.end()
-        # Wherever it stands: what is the command of a line is hard to know, and rarely matters.
-        inner_shell = _SHELL.fullmatch(word) and _HAS_SCRIPT.match(self._text, end)
-        if inner_shell or word in _PARSES_AGAIN:
-            frame.again = word
-        elif word == "case" and frame.closes:
-            # Its patterns end in parentheses that nobody opened.
-            self._doubt(end, "stands behind a 'case' inside $(…)")
-        elif word == "[[":
-            closing = self._text.find("]]", end)
-            if _NUMBER_TEST.search(self._text, end, closing if closing >= 0 else len(self._text)):
-                self._doubt(end, "stands in or behind arithmetic")
+        frame.word = end
         return end
+
+    def _separator(self, at: int) -> int:
+        frame = self._frames[-1]
+        if self._text.startswith("&>", at):
+            self._doubt(at, "stands behind '&>', which not every shell knows")
+        if self._text[at] == ")":
+            if not frame.closes:
+                self._doubt(at, "stands behind a parenthesis that nothing opened")
+            self._frames.pop()
+            if frame.subshell:
+                outer = self._frames[-1]
+                outer.command, outer.refused = True, "stands behind a subshell"
+                outer.word = at + 1
+        else:
+            frame.command, frame.refused = False, ""
+        return at + 1
 
     def _single(self, at: int) -> int:
         at += 1
@@ -219,43 +286,33 @@ class _Reader:
     def _escape(self, at: int) -> int:
         if at + 1 in self._spans:
             self._refuse(at + 1, "stands behind a backslash")
-        # A letter is the same letter behind a backslash, and `\eval` is eval.
-        self._glued = at + (1 if self._text[at + 1 : at + 2].isalpha() else 2)
-        return self._glued
+        if self._text.startswith("\\\n#", at):
+            self._doubt(at, "stands behind a '#' that may be a comment or not")
+        return at + 2
 
     def _dollar(self, at: int) -> int:
         if at + 1 in self._spans:
             self._refuse(at + 1, "stands behind a dollar sign")
         following = self._text[at + 1 : at + 2]
+        if _SUBSCRIPT.match(self._text, at):
+            self._doubt(at, "stands in or behind a subscript")
         if plain := _PLAIN_EXPANSION.match(self._text, at) or _PLAIN_ARITHMETIC.match(
             self._text, at
         ):
             return plain.end()
         if following == "{":
             self._doubt(at, "stands in or behind an expansion that holds quotes or others")
-        if following == "[" or self._text.startswith("$((", at):
+        if self._text.startswith("$((", at):
             self._doubt(at, "stands in or behind arithmetic")
         if following == "'" and not self._frames[-1].double:
             self._doubt(at, "stands in or behind $'…', which not every shell knows")
         if following == "(":
-            again = next(frame.again for frame in reversed(self._frames) if not frame.double)
-            self._frames.append(_Frame(closes=True, again=again, outer_again=again))
+            self._frames.append(_Frame(closes=True))
             return at + 2
         # `$#` begins no comment, `$$` no second expansion.
         return at + (2 if following and following in "#$?!*@-" else 1)
 
-    def _backquotes(self, at: int) -> int:
-        at += 1
-        while at < len(self._text) and self._text[at] != "`":
-            if at in self._spans:
-                self._refuse(at, "stands in backquotes")
-            at = self._escape(at) if self._text[at] == "\\" else at + 1
-        return at + 1
-
     def _comment(self, at: int) -> int:
-        if at and (self._text[at - 1] == ")" or at == self._glued):
-            # A word may go on after `$(…)` and after the end of an escaped line.
-            self._doubt(at, "stands behind a '#' that may be a comment or not")
         newline = self._text.find("\n", at)
         end = newline if newline >= 0 else len(self._text)
         for start in self._spans:

@@ -2,7 +2,8 @@
 
 What ``{name}`` means, first match first:
 
-1. what Rye injects (``tool_path``, ``params_json`` …): nobody can take its place;
+1. what Rye injects (``tool_path``, ``params_json`` …): nobody can take its place, and one that
+   this chain has no value for is an error;
 2. a parameter that the schema of the tool declares;
 3. a value of the author's own in ``config``, one that the primitive does not read;
 4. any other parameter, unless there is a schema, which then says all that there is;
@@ -34,6 +35,12 @@ from rye.executor.quoting import fill_script
 from rye.items.element import ChainElement
 
 PARAMS_JSON = "params_json"
+ANCHOR_CWD = "__anchor_cwd"
+RESERVED = frozenset((
+    "project_path", "user_space", "system_space", "tool_path", "tool_dir", "tool_parent",
+    "anchor_path", "runtime_lib", ANCHOR_CWD, PARAMS_JSON,
+))  # fmt: skip
+"""What Rye injects, or would inject for another chain: never a parameter or an author's value."""
 ROUNDS = 3
 MAX_EXPANDED = 1024 * 1024
 """Characters that the references of one text may grow to."""
@@ -60,6 +67,8 @@ class Names:
 
     def is_parameter(self, name: str) -> bool:
         """Whether ``{name}`` may stand for a parameter that was given."""
+        if name in RESERVED:
+            return False
         return name in self.parameters and (self.declared is None or name in self.declared)
 
     def is_missing(self, name: str) -> bool:
@@ -71,9 +80,8 @@ class Names:
         name = placeholder.name
         return (
             placeholder.kind == "env"
-            or name in self.injected
+            or name in RESERVED
             or name in self.author
-            or name == PARAMS_JSON
             or self.is_parameter(name)
             or self.is_missing(name)
         )
@@ -82,13 +90,21 @@ class Names:
         """What ``{name}`` stands for, for a name that is known."""
         if name == PARAMS_JSON:
             return params_json(self.parameters, self.tool)
-        if name in self.injected:
-            return self.injected[name]
+        if name in RESERVED:
+            return self._injected(name)
         if name in self.author:
             # Without the name itself, or a value that mentions itself would never end.
             others = {key: value for key, value in self.author.items() if key != name}
             return render_value(self.author[name], replace(self, author=others), name)
         return self.parameters.get(name)
+
+    def _injected(self, name: str) -> str:
+        if name not in self.injected:
+            raise ConfigTemplateError(
+                f"'{self.tool}': config: {{{name}}} has no value in this chain",
+                hint="declare the anchor or the library that it stands for, or do not use it",
+            )
+        return self.injected[name]
 
 
 def declared_parameters(tool: ChainElement) -> frozenset[str] | None:
@@ -234,7 +250,7 @@ def _filler(names: Names, where: str) -> Callable[[Placeholder], str | None]:
 
 def require_given(name: str, names: Names, where: str) -> None:
     """Raises :class:`ConfigTemplateError` for a declared parameter that is missing in a text."""
-    if name not in names.injected and name not in names.author and names.is_missing(name):
+    if name not in RESERVED and name not in names.author and names.is_missing(name):
         raise ConfigTemplateError(
             f"{where}: the parameter '{name}' was not given, and the text around it needs one",
             hint="give it, or let the schema require it or have a default for it",
@@ -243,7 +259,7 @@ def require_given(name: str, names: Names, where: str) -> None:
 
 def _means_author(name: str, names: Names, settings: frozenset[str]) -> bool:
     """Whether ``{name}``, the name of a value in ``config``, means that value."""
-    if name in names.injected or name == PARAMS_JSON:
+    if name in RESERVED:
         return False
     if names.declared is None:
         return name not in names.parameters or name not in settings

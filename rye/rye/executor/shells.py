@@ -35,8 +35,58 @@ _WRAPPERS = frozenset((
     "ionice", "taskset", "chrt", "unshare", "nsenter", "bwrap", "docker", "podman", "kubectl",
     "time", "strace",
 ))  # fmt: skip
+# These make one text of all their arguments and hand it to a shell.
+_JOINS = frozenset(("ssh", "rsh", "mosh", "watch", "parallel"))
 _OTHER_SCRIPT_FLAG = re.compile(r"-\w*c|--?command|/[ck]|--?encodedcommand", re.IGNORECASE)
 _TAKES_A_FILE = ("--rcfile", "--init-file")
+
+
+# Builtins that evaluate an argument, or take it for the name of a variable, a job or a command ...
+_BUILTINS = frozenset((
+    ".", "[", "[[", "alias", "autoload", "bg", "bind", "bindkey", "break", "builtin", "bye",
+    "caller", "chdir", "command", "compadd", "comparguments", "compcall", "compctl", "compdef",
+    "compgen", "complete", "compopt", "compound", "continue", "coproc", "declare", "dirs",
+    "disown", "echotc", "echoti", "emulate", "enable", "enum", "eval", "exec", "exit", "export",
+    "fc", "fg", "float", "for", "function", "functions", "getln", "getopts", "hash", "hist",
+    "history", "in", "integer", "jobs", "kill", "let", "limit", "local", "log", "logout",
+    "mapfile", "nameref", "newgrp", "nocorrect", "noglob", "popd", "print", "private", "pushd",
+    "pushln", "read", "readarray", "readonly", "return", "sched", "select", "set", "setopt",
+    "shift", "shopt", "source", "stop", "strftime", "suspend", "test", "time", "times", "trap",
+    "ttyctl", "type", "typeset", "ulimit", "umask", "unalias", "unfunction", "unhash",
+    "unlimit", "unset", "unsetopt", "until", "vared", "wait", "whence", "where", "which",
+    "zargs", "zcompile", "zed", "zformat", "zle", "zmodload", "zmv", "zparseopts", "zprof",
+    "zpty", "zregexparse", "zselect", "zsocket", "zstat", "zstyle", "zsystem", "ztcp",
+))  # fmt: skip
+# ... and programs that run an argument as code or as a command.
+_PROGRAMS = frozenset((
+    "ansible", "at", "awk", "batch", "bc", "bun", "chroot", "chrt", "cpulimit", "crontab",
+    "dbus-run-session", "dc", "deno", "doas", "docker", "ed", "emacs", "env", "ex", "expect",
+    "fakeroot", "faketime", "find", "firejail", "flatpak", "flock", "gawk", "gdb", "guile",
+    "hyperfine", "ionice", "java", "jshell", "julia", "ksh", "kubectl", "lftp", "ltrace", "lua",
+    "luajit", "m4", "make", "mawk", "mosh", "mysql", "nawk", "nerdctl", "nice", "node",
+    "nodejs", "nohup", "npm", "npx", "nsenter", "nvim", "ocaml", "octave", "oksh", "osascript",
+    "parallel", "perf", "perl", "php", "pkexec", "podman", "prlimit", "proot", "psql", "pypy",
+    "python", "pythonw", "r", "rake", "rlwrap", "rscript", "rsh", "rsync", "ruby", "runcon",
+    "runuser", "scala", "scp", "screen", "script", "sed", "setarch", "setpriv", "setsid",
+    "sftp", "socat", "sqlite", "sqlite3", "ssh", "sshpass", "start-stop-daemon", "stdbuf",
+    "strace", "su", "sudo", "swift", "systemd-run", "taskset", "tclsh", "timeout", "tmux",
+    "toybox", "trickle", "ts-node", "tsx", "unbuffer", "unshare", "uv", "uvx", "valgrind", "vi",
+    "view", "vim", "vimdiff", "watch", "wish", "xargs", "xdg-open", "xterm",
+))  # fmt: skip
+_TAKE_CODE = _BUILTINS | _PROGRAMS | _WRAPPERS | _JOINS | _HANDS_ON.keys()
+
+
+def takes_code(command: str) -> bool:
+    """Whether a command of a script may do more with an argument than to take it as data."""
+    name = _base(command).lower().removesuffix(".exe")
+    names = {name, name.rstrip("0123456789.-")}
+    return not names.isdisjoint(_TAKE_CODE) or is_shell(name)
+
+
+def is_shell(command: str) -> bool:
+    """Whether a program, by name or by path, is a shell."""
+    name = _base(command)
+    return _POSIX.fullmatch(name) is not None or _OTHER.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +113,10 @@ def shell_texts(argv: Sequence[str]) -> tuple[ShellText, ...]:
             found += [text for text in texts if commands or text.place == "argument"]
         elif commands and _OTHER.fullmatch(name):
             found += _marked(argv, index, name, _OTHER_SCRIPT_FLAG)
+        elif commands and name in _JOINS:
+            found += [
+                ShellText("argument", later, False, name) for later in range(index + 1, len(argv))
+            ]
         elif commands and name in _HANDS_ON:
             flags = "|".join(map(re.escape, _HANDS_ON[name]))
             found += _marked(argv, index, name, re.compile(rf"(?:{flags}).*", re.DOTALL))

@@ -2,8 +2,8 @@
 
 A :class:`Library` lasts as long as its executor and remembers; a :class:`Snapshot` lasts for one
 call. Within a snapshot a file has one content, so the lock, the signature and the metadata are
-judged on the same bytes. What the library remembers is used only for bytes with the same hash, and
-verdicts only for an unchanged trust store.
+judged on the same bytes. What the library remembers is used only for bytes with the same hash; the
+trust store remembers its verdicts itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Library:
         self.resolver = Resolver(context)
         self.store = TrustStore(context, spaces=self.resolver.spaces)
         self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
-        self.verdict_cache: dict[Path, CacheEntry[Verdict]] = BoundedDict()
         self.known_files: dict[Path, KnownFile] = BoundedDict()
 
     def snapshot(self) -> Snapshot:
@@ -75,14 +74,8 @@ class Snapshot:
 
     def verdict(self, resolution: Resolution) -> Verdict:
         """What the trust store says of the file; it must have one."""
-        read = self._read(resolution)
-        path = read.file.path
-        known = self._library.verdict_cache.get(path)
-        if known and known.content_hash == read.digest and known.trust_stamp == self.trust_stamp:
-            return known.data
-        verdict = judge(read.file, format_of(path).comment, self._library.store)
-        self._library.verdict_cache[path] = CacheEntry(verdict, read.digest, self.trust_stamp)
-        return verdict
+        file = self._read(resolution).file
+        return judge(file, format_of(file.path).comment, self._library.store)
 
     def metadata(self, resolution: Resolution) -> Metadata:
         """What the file declares; raises ``ItemFormatError``."""

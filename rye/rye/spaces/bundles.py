@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from rye.context import Context
-from rye.spaces.entry_points import announcements
+from rye.spaces.entry_points import announcements, installed_path, is_installed, leave_out
 from rye.spaces.model import Space
 
 GROUP = "rye.bundles"
@@ -42,6 +43,7 @@ def bundle_faults(context: Context) -> tuple[BundleFault, ...]:
 
 def discover(context: Context) -> tuple[tuple[Space, ...], tuple[BundleFault, ...]]:
     """Both of the above at once."""
+    leave_out(context.project_path)
     spaces = {OWN: Space(name="system", root=context.system_space / ".ai", bundle=OWN)}
     faults = []
     for announced in sorted(announcements(GROUP), key=lambda each: (each.value, each.name)):
@@ -66,12 +68,19 @@ def _locate(package: str) -> tuple[Path, str]:
     if not all(part.isidentifier() for part in (top, *rest)):
         return nowhere, "the value is not the name of a package"
     try:
-        spec = importlib.util.find_spec(top)
+        # The second knows what is installed for editing; the first is not led astray by a folder of
+        # the same name where one works.
+        spec = PathFinder.find_spec(top, installed_path()) or importlib.util.find_spec(top)
     except (ImportError, ValueError, AttributeError):
         spec = None
     if spec is None or not spec.submodule_search_locations:
         return nowhere, "there is no such package"
-    for location in spec.submodule_search_locations:
+    places = [
+        each for each in spec.submodule_search_locations if is_installed(str(Path(each).parent))
+    ]
+    if not places:
+        return nowhere, "the package lies in the project or the working directory"
+    for location in places:
         root = Path(location, *rest, ".ai")
         if root.is_dir():
             return root.resolve(), ""

@@ -2,6 +2,9 @@
 
 Reading every distribution's metadata takes longer than a whole call, so the files are first
 searched for the group's name; only if one has it is ``importlib.metadata`` asked.
+
+What a folder holds that one merely works in is not installed: neither the working directory nor a
+project announces anything, even if ``sys.path`` leads there.
 """
 
 from __future__ import annotations
@@ -9,6 +12,9 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+
+from rye.spaces.containment import is_below
 
 _MAX_BYTES = 256 * 1024
 
@@ -24,26 +30,63 @@ class Announcement:
 
 _Stamps = tuple[tuple[str, int, int], ...]
 _remembered: dict[str, tuple[_Stamps, tuple[Announcement, ...]]] = {}
+_projects: set[str] = set()
+
+
+def leave_out(project: Path) -> None:
+    """Never again take an announcement from this project; of the whole process, as ``sys.path``."""
+    _projects.update((os.path.normpath(project), os.path.realpath(project)))
+
+
+def installed_path() -> list[str]:
+    """``sys.path`` without what leads to the working directory or into a project."""
+    return [entry for entry in dict.fromkeys(sys.path) if is_installed(entry)]
+
+
+def is_installed(folder: str) -> bool:
+    """Whether a folder of modules is the machine's, not one that somebody works in."""
+    if not folder.startswith(os.sep) or _is_current(folder):
+        return False
+    names = (os.path.normpath(folder), os.path.realpath(folder))
+    return not any(_is_in_a_project(name) for name in names)
+
+
+def _is_current(folder: str) -> bool:
+    try:
+        return os.path.samefile(folder, os.curdir)  # noqa: PTH121 - on every start, for all of sys.path
+    except OSError:
+        return False
+
+
+def _is_in_a_project(folder: str) -> bool:
+    prefixes = (sys.prefix, os.path.realpath(sys.prefix))
+    for project in _projects:
+        if folder == project or is_below(folder, project):
+            # The environment that Rye itself runs in may lie in the project: it has the say anyway.
+            own = [prefix for prefix in prefixes if is_below(prefix, project)]
+            if not any(is_below(folder, prefix) for prefix in own):
+                return True
+    return False
 
 
 def announcements(group: str) -> tuple[Announcement, ...]:
     """The entry points of a group, sorted by name, value and distribution.
 
-    Remembered for as long as no folder on ``sys.path`` changes. Imports nothing of theirs.
+    Remembered for as long as no folder on the path changes. Imports nothing of theirs.
     """
     stamps = _path_stamps()
     known = _remembered.get(group)
     if known is not None and known[0] == stamps:
         return known[1]
-    found = _read(group) if any(_mentions(group, entry) for entry, *_ in stamps) else ()
+    folders = [folder for folder, *_ in stamps]
+    found = _read(group, folders) if any(_mentions(group, each) for each in folders) else ()
     _remembered[group] = (stamps, found)
     return found
 
 
 def _path_stamps() -> _Stamps:
     stamps = []
-    for entry in dict.fromkeys(sys.path):
-        folder = entry or os.curdir
+    for folder in installed_path():
         try:
             status = os.stat(folder)  # noqa: PTH116 - on every start, for all of sys.path
         except (OSError, ValueError):
@@ -77,14 +120,16 @@ def _head(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _read(group: str) -> tuple[Announcement, ...]:
-    from importlib.metadata import entry_points
+def _read(group: str, folders: list[str]) -> tuple[Announcement, ...]:
+    from importlib.metadata import distributions
 
-    found = {
-        (point.name, point.value, point.dist.name if point.dist else "")
-        for point in entry_points(group=group)
-    }
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for one in distributions(path=folders):
+        points = one.entry_points.select(group=group)
+        if points:
+            # Of two that bear one name, the first on the path is the one that is imported.
+            found.setdefault(one.name, [(each.name, each.value, one.name) for each in points])
     return tuple(
         Announcement(name=name, value=value, distribution=distribution)
-        for name, value, distribution in sorted(found)
+        for name, value, distribution in sorted({each for one in found.values() for each in one})
     )

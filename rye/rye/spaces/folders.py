@@ -99,7 +99,8 @@ def list_folder(folder: str) -> Listing:
                     if not entry.is_symlink() and name not in table.skipped:
                         folders.append(name)
                     continue
-                stem, extension = os.path.splitext(name)  # noqa: PTH122 - ten thousand times
+                stem, dot, suffix = name.rpartition(".")
+                stem, extension = (stem, dot + suffix) if dot else (name, "")
                 if extension in table.formats:
                     known.setdefault(stem, []).append(name)
                 elif may_be_item(extension):
@@ -110,7 +111,8 @@ def list_folder(folder: str) -> Listing:
         raise _unsearchable(folder, error) from None
     stems = others | known
     for names in stems.values():
-        names.sort()
+        if len(names) > 1:
+            names.sort()
     return Listing(sorted(folders), stems)
 
 

@@ -21,10 +21,7 @@ class SpaceIndex:
         self._root = os.fspath(space.tools)
         self._listings: dict[str, tuple[Stamp, Listing]] = {}
         self._stamps: tuple[tuple[str, Stamp], ...] = ()
-        self.items: dict[str, list[str]] = {}
-        """Item ids, sorted, with the names of the files that bear them."""
-        self.by_stem: dict[str, list[str]] = {}
-        """The last part of an id, and the ids that end in it."""
+        self._items: dict[str, list[str]] | None = None
 
     def refresh(self) -> tuple[tuple[str, Stamp], ...]:
         """Brings the index up to date; gives every folder that it was made from.
@@ -49,25 +46,33 @@ class SpaceIndex:
                 prefix = f"{folder}/" if folder else ""
                 pending += [(prefix + name, depth + 1) for name in known[1].folders]
         if changed or len(seen) != len(self._listings):
-            self._listings = seen
-            self._rebuild()
+            self._listings, self._items = seen, None
             self._stamps = tuple(
                 (f"{self._root}/{folder}".rstrip("/"), stamp)
                 for folder, (stamp, _) in sorted(seen.items())
             )
         return self._stamps
 
-    def _rebuild(self) -> None:
-        items: dict[str, list[str]] = {}
-        for folder, (_, listing) in self._listings.items():
-            prefix = f"{folder}/" if folder else ""
-            for stem, names in listing.stems.items():
-                if _is_id(prefix + stem):
-                    items[prefix + stem] = names
-        self.items = dict(sorted(items.items()))
-        self.by_stem = {}
-        for item_id in self.items:
-            self.by_stem.setdefault(item_id.rpartition("/")[2], []).append(item_id)
+    @property
+    def items(self) -> dict[str, list[str]]:
+        """Item ids, sorted, with the names of the files that bear them."""
+        if self._items is None:
+            found = {
+                _joined(folder, stem): names
+                for folder, (_, listing) in self._listings.items()
+                for stem, names in listing.stems.items()
+            }
+            self._items = {each: found[each] for each in sorted(found) if _is_id(each)}
+        return self._items
+
+    def ids_bearing(self, stem: str) -> list[str]:
+        """The ids that end in ``stem``, sorted; a lookup for each folder, not for each file."""
+        ids = [
+            _joined(folder, stem)
+            for folder, (_, listing) in self._listings.items()
+            if stem in listing.stems
+        ]
+        return sorted(filter(_is_id, ids))
 
 
 def nearest_names(item_id: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -88,6 +93,10 @@ def nearest_names(item_id: str, known: Iterable[str], limit: int = 3) -> list[st
         if difflib.get_close_matches(stem, [each.rpartition("/")[2]], n=1, cutoff=0.75)
     ]
     return list(dict.fromkeys((*same_stem, *close, *close_stems)))[:limit]
+
+
+def _joined(folder: str, stem: str) -> str:
+    return f"{folder}/{stem}" if folder else stem
 
 
 def _pairs(text: str) -> set[str]:

@@ -23,7 +23,8 @@ class Resolver:
     """Finds items in the three spaces.
 
     A full id is looked up by name and costs the same however many items there are. A short id
-    needs an index of each space that is searched, built once and kept up to date. An answer is
+    needs an index of each space that is searched, built once and kept up to date: a file of that
+    stem may appear in any folder, so each answer costs a ``stat`` for each folder. An answer is
     remembered together with the folders that it depends on, and given again while they stay as
     they were.
     """
@@ -167,7 +168,7 @@ class Resolver:
             for space in tier:
                 index = self._indexes[space.root]
                 search.watched += index.refresh()
-                ids += [(each, space) for each in index.by_stem.get(stem, [])]
+                ids += [(each, space) for each in index.ids_bearing(stem)]
             if len(ids) > 1:
                 listed = " and ".join(f"'{each}' ({space.root})" for each, space in ids)
                 raise AmbiguousIdError(

@@ -22,6 +22,9 @@ from rye.trust.key_folder import KeyFileProblem, KeyFolder, guard, read_key_file
 
 _MEND = "mend it, or remove it"
 
+Place = tuple[Path, ...]
+"""The roots of the system spaces that a file lies in: one at most, unless they are nested."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyEntry:
@@ -38,9 +41,15 @@ class KeyEntry:
     own: bool = False
     """Whether this is the key that the user signs with."""
     counts: bool = False
-    """Whether a signature by this key makes an item trusted."""
+    """Whether a signature by this key makes an item trusted, if the item lies where it counts."""
+    within: Path | None = None
+    """The only folder for whose files it counts; ``None`` if it counts everywhere."""
     problem: str = ""
     """Why the file cannot be used, and what to do; empty if it can."""
+
+    def counts_in(self, place: Place) -> bool:
+        """Whether it makes a file trusted that lies in these folders."""
+        return self.counts and (self.within is None or self.within in place)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +59,7 @@ class KeySource:
     space: SpaceName
     bundle: str
     folder: KeyFolder
+    within: Path | None = None
 
     def entry(self, stem: str, approvals: KeyFolder) -> KeyEntry:
         """Read ``{stem}.toml``; a project's key counts if ``approvals`` have it."""
@@ -71,6 +81,7 @@ class KeySource:
             created=key.created,
             public_key=key.public_key,
             counts=not problem and (self.space != "project" or _is_approved(key, approvals)),
+            within=self.within,
             problem=problem,
         )
 
@@ -121,7 +132,10 @@ def read_own_key(path: Path) -> KeyEntry:
 
 def _source(name: SpaceName, root: Path, *, guarded: bool, bundle: str = "") -> KeySource:
     folder = KeyFolder(root / "trusted_keys", guarded=guarded)
-    return KeySource(space=name, bundle=bundle, folder=folder)
+    # Whoever brings a key to the system speaks for what he brings along: a project could otherwise
+    # have a copy of it run among other files than those it was released with.
+    within = root if name == "system" else None
+    return KeySource(space=name, bundle=bundle, folder=folder, within=within)
 
 
 def _is_approved(key: TrustedKey, approvals: KeyFolder) -> bool:

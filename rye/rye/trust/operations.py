@@ -66,13 +66,13 @@ def trust_add(source: Path | str, context: Context, *, owner: str | None = None)
     """Let a key count: that of a file, or the one that the project brings under a fingerprint.
 
     A file is a ``public_key.pem`` or the ``.toml`` of another trust store; ``owner`` says whose it
-    is, in place of what the latter says. A key that counts already is left alone. Raises
-    :class:`KeyStoreError`.
+    is, in place of what the latter says. A key that counts everywhere already is left alone.
+    Raises :class:`KeyStoreError`.
     """
     store = TrustStore(context)
     if isinstance(source, str):
         entry = store.find(source)
-        return entry if entry is not None and entry.counts else store.approve(source)
+        return entry if entry is not None and entry.counts_in(()) else store.approve(source)
     path = Path(os.path.realpath(context.project_path / source))
     public_key, stated_owner = _read_public_key(path)
     return store.add(public_key, stated_owner if owner is None else owner)

@@ -4,7 +4,7 @@
 
     {user}/.ai/keys/public_key.pem               the user's own key               counts
     {user}/.ai/trusted_keys/{fingerprint}.toml   keys that the user vouches for   count
-    {system}/.ai/trusted_keys/…                  release keys, of bundles too     count
+    {system}/.ai/trusted_keys/…                  release keys, of bundles too     count below there
     {project}/.ai/trusted_keys/…                 keys that the project brings     count if approved
     {user}/.ai/approved_keys/{fingerprint}.toml  the user's approvals of those
 
@@ -15,6 +15,7 @@ the others alone.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ from rye.trust.key_entry import (
     trusted_key,
 )
 from rye.trust.key_folder import KeyFolder, file_identity
-from rye.trust.key_source import KeyEntry, KeySource, read_own_key, sources_of
+from rye.trust.key_source import KeyEntry, KeySource, Place, read_own_key, sources_of
 
 if TYPE_CHECKING:
     from rye.trust.model import Verdict
@@ -59,9 +60,16 @@ class TrustStore:
         self._own_key_text = str(self._own_key)
         self._approvals = KeyFolder(user / "approved_keys", guarded=True)
         self._sources = sources_of(context, spaces)
+        self._roots = tuple(
+            [
+                (root, (f"{root}/", f"{os.path.realpath(root)}/"))
+                for root in [source.within for source in self._sources]
+                if root is not None
+            ]
+        )
         self._stamp: Hashable = None
-        self._found: dict[str, KeyEntry | None] = {}
-        self._verdicts: dict[tuple[bytes, str], Verdict] = {}
+        self._found: dict[tuple[str, Place], KeyEntry | None] = {}
+        self._verdicts: dict[tuple[bytes, str, Place], Verdict] = {}
 
     def stamp(self) -> Hashable:
         """Look at the folders; gives a value that is another one after any change in them."""
@@ -76,27 +84,37 @@ class TrustStore:
         return self._stamp
 
     @property
-    def verdicts(self) -> dict[tuple[bytes, str], Verdict]:
+    def verdicts(self) -> dict[tuple[bytes, str, Place], Verdict]:
         """What was judged by the present state; a new dict with each new state."""
         if self._stamp is None:
             self.stamp()
         return self._verdicts
 
-    def lookup(self, fingerprint: str) -> bytes | None:
-        """The PEM of the public key, if that key counts."""
-        entry = self.find(fingerprint)
-        return entry.public_key if entry is not None and entry.counts else None
+    def place(self, path: Path) -> Place:
+        """Where a file lies, as far as that decides which keys count for it."""
+        text = str(path)
+        # A path that climbs is not below what it begins with.
+        if "/../" in text:
+            return ()
+        return tuple([root for root, starts in self._roots if text.startswith(starts)])
 
-    def find(self, fingerprint: str) -> KeyEntry | None:
+    def lookup(self, fingerprint: str, path: Path | None = None) -> bytes | None:
+        """The PEM of the public key, if that key counts for a file at ``path``, or everywhere."""
+        place = () if path is None else self.place(path)
+        entry = self.find(fingerprint, place)
+        return entry.public_key if entry is not None and entry.counts_in(place) else None
+
+    def find(self, fingerprint: str, place: Place = ()) -> KeyEntry | None:
         """The entry that says most about a key.
 
-        That is one that counts, or else one that could, or else one with a problem.
+        That is one that counts in ``place``, or else one that could, or else one with a problem.
         """
         if self._stamp is None:
             self.stamp()
-        if fingerprint not in self._found:
-            self._found[fingerprint] = self._find(fingerprint)
-        return self._found[fingerprint]
+        key = (fingerprint, place)
+        if key not in self._found:
+            self._found[key] = self._find(fingerprint, place)
+        return self._found[key]
 
     def entries(self) -> tuple[KeyEntry, ...]:
         """Everything that the store holds, the user's own key first, after a fresh look."""
@@ -169,7 +187,7 @@ class TrustStore:
             raise KeyStoreError(f"cannot remove key {fingerprint}: {reason}")
         return removed
 
-    def _find(self, fingerprint: str) -> KeyEntry | None:
+    def _find(self, fingerprint: str, place: Place) -> KeyEntry | None:
         if not FINGERPRINT.fullmatch(fingerprint):
             return None
         found = [entry for entry in self._own_entries() if entry.fingerprint == fingerprint]
@@ -178,7 +196,11 @@ class TrustStore:
             for source in self._sources
             if fingerprint in source.folder.stems
         ]
-        return min(found, key=lambda entry: (not entry.counts, bool(entry.problem)), default=None)
+        return min(
+            found,
+            key=lambda entry: (not entry.counts_in(place), bool(entry.problem)),
+            default=None,
+        )
 
     def _own_entries(self) -> list[KeyEntry]:
         there = file_identity(self._own_key_text) is not None

@@ -14,6 +14,7 @@ from rye.errors import (
     UntrustedKeyError,
 )
 from rye.items.element import ItemFile
+from rye.trust.key_source import KeyEntry, Place
 from rye.trust.model import Standing, Verdict
 from rye.trust.signature import has_broken_line, split_signature
 from rye.trust.store import TrustStore
@@ -23,16 +24,18 @@ _MAX_VERDICTS = 16_384
 
 
 def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
-    """Say where an item stands. The path plays no part, and nothing is read but keys.
+    """Say where an item stands. Nothing is read but keys.
 
+    Of the path, it only matters which system space it is in: see :meth:`TrustStore.place`.
     What was judged before by the same state of the store costs a hash and a lookup. The store
     sees changes when its ``stamp()`` is called: call that once before the items of one call.
     """
     verdicts = store.verdicts
-    key = (hashlib.sha256(file.content).digest(), comment)
+    place = store.place(file.path)
+    key = (hashlib.sha256(file.content).digest(), comment, place)
     verdict = verdicts.get(key)
     if verdict is None:
-        verdict = _judge(file.content, comment, store)
+        verdict = _judge(file.content, comment, store, place)
         if len(verdicts) >= _MAX_VERDICTS:
             verdicts.clear()
         verdicts[key] = verdict
@@ -81,16 +84,15 @@ def refusal(
     )
 
 
-def _judge(content: bytes, comment: str, store: TrustStore) -> Verdict:
+def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Verdict:
     line, _, content_hash = split_signature(content, comment)
     if line is None:
         return Verdict(standing=Standing.UNSIGNED, content_hash=content_hash)
     if line.content_hash != content_hash:
         standing = Standing.CHANGED
     else:
-        standing = _standing_of_signature(
-            line.signed_digest, line.signature, line.fingerprint, store
-        )
+        entry = store.find(line.fingerprint, place)
+        standing = _standing_of_signature(line.signed_digest, line.signature, entry, place)
     return Verdict(
         standing=standing,
         content_hash=content_hash,
@@ -100,22 +102,21 @@ def _judge(content: bytes, comment: str, store: TrustStore) -> Verdict:
 
 
 def _standing_of_signature(
-    digest: str, signature: str, fingerprint: str, store: TrustStore
+    digest: str, signature: str, entry: KeyEntry | None, place: Place
 ) -> Standing:
     from lilux.primitives.signing import verify_signature
 
-    entry = store.find(fingerprint)
     if entry is None or entry.problem:
         return Standing.UNTRUSTED
     # Also with a key that does not count: nobody should be told to trust a key for a signature
     # that it did not make.
     if not verify_signature(digest, signature, entry.public_key):
         return Standing.FORGED
-    return Standing.TRUSTED if entry.counts else Standing.UNTRUSTED
+    return Standing.TRUSTED if entry.counts_in(place) else Standing.UNTRUSTED
 
 
 def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> TrustError:
-    entry = store.find(key)
+    entry = store.find(key, store.place(file.path))
     if entry is None:
         return UntrustedKeyError(
             f"{item_id} is signed by key {key}, which nobody here vouches for: {file.path}",
@@ -124,6 +125,13 @@ def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> Tru
         )
     if entry.problem:
         return KeyStoreError(f"{item_id} is signed by key {key}, but {entry.problem}")
+    if entry.within is not None:
+        return UntrustedKeyError(
+            f"{item_id} is signed by key {key}, which the bundle {entry.bundle} brings "
+            f"for what is below {entry.within}, and not for this copy: {file.path}",
+            hint="read the file, and if you vouch for it here, sign it with: "
+            f"rye sign {shlex.quote(str(file.path))}",
+        )
     return UntrustedKeyError(
         f"{item_id} is signed by key {key}, which the project brings as that of {entry.owner!r} "
         f"and you have not approved: {file.path}",

@@ -1,4 +1,4 @@
-# rye:signed:20261116T014724Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:iv4nNL9zWfWTcJDjm-VIHL8qprlDc91nTsIgGoT_PtgCIDfnxuwDm2UYXXSYDFUcmO6X-A7SwIq0S7f33BU_BQ==:26bbc1cfabd80726
+# rye:signed:20261116T022312Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:Rrs1HJLFhNouPeoyTf59RXufQEslfUz1IuBEaC3ancald9PazXan6ocV7e8IIjTBpRZ_LbB1CQSzl_0zPzx8Cg==:c2ac0085406f5ba0
 """Finds files by a pattern of their paths."""
 
 from __future__ import annotations

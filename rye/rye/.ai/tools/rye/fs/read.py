@@ -1,4 +1,4 @@
-# rye:signed:20261116T014724Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:KDByc_OquyGNE8tgjVlSw-0_b3nX0IqvYS8W3FFh9R-mOtR1luZYkw2I7qAgZFKgxPMWfyVPIaTsHWS9qBs7Aw==:26bbc1cfabd80726
+# rye:signed:20261116T022312Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:a6csLhAIRWwqXqSWdXsIud2zRDln1LnZvYyB5tF3EiZxp7f-v0KGpQwK-r-WtTfeuhr0s8D4f03hLdlxtC2RBw==:c2ac0085406f5ba0
 """Reads a text file, whole or a range of its lines."""
 
 from __future__ import annotations

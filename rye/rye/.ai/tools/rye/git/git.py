@@ -1,4 +1,4 @@
-# rye:signed:20261116T014724Z:2831cff76b08b39246269460558b42c5e61331c121715180e001c007ac0fa8ce:0_dk24cMmwx93Bq6Gw_dOzCp8AXlfW3iGlFKsAywKSCHX4k2dH7nCgruv3ytFEXG7rXdyxFJHPhUH37bBxCeBg==:26bbc1cfabd80726
+# rye:signed:20261116T022312Z:46335fb6719ed4c8eddd8e9111cb80583a81eaffcfda46797e07829ef84c5a50:Rod_5x43Ng_GepkIQ3GuqJA79Jw58CwiCuOKKZvIroHzYvqkM2iLdoXN4fADfqEuu29WoQxyqOABcwojUgtkDw==:c2ac0085406f5ba0
 """Runs one of git's own commands. This process becomes git: its output and exit code are git's."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ __executor_id__ = "rye/core/runtimes/python_script_runtime"
 __category__ = "git"
 __tool_description__ = (
     "Runs a git command in the project. Every argument is one element and no shell is involved; "
-    "paths are never read as options; options by which git would start another program are "
-    "refused. Never asks and never opens an editor."
+    "paths are never read as options; options by which git would start another program, or write "
+    "outside of the project, are refused. Never asks and never opens an editor."
 )
 
 CONFIG_SCHEMA = {
@@ -24,9 +24,9 @@ CONFIG_SCHEMA = {
         "command": {
             "description": "One of git's own commands; aliases are not used",
             "enum": [
-                "add", "am", "apply", "archive", "bisect", "blame", "branch", "bundle", "cat-file",
-                "check-ignore", "checkout", "cherry", "cherry-pick", "clean", "clone", "commit",
-                "config", "count-objects", "describe", "diff", "diff-tree", "fetch",
+                "add", "am", "apply", "bisect", "blame", "branch", "cat-file", "check-ignore",
+                "checkout", "cherry", "cherry-pick", "clean", "clone", "commit", "config",
+                "count-objects", "describe", "diff", "diff-tree", "fetch",
                 "for-each-ref", "format-patch", "fsck", "gc", "grep", "init", "log", "ls-files",
                 "ls-remote", "ls-tree", "merge", "merge-base", "mv", "name-rev", "notes", "pull",
                 "push", "range-diff", "rebase", "reflog", "remote", "reset", "restore", "revert",
@@ -65,7 +65,6 @@ ANNOTATIONS = {"read_only": False, "destructive": True, "idempotent": False, "op
 
 # Options by which git starts a program that the caller names.
 _LONG = {
-    "archive": ("--exec",),
     "clone": ("--upload-pack", "--config", "--template"),
     "fetch": ("--upload-pack",),
     "grep": ("--open-files-in-pager",),
@@ -77,6 +76,15 @@ _LONG = {
 }
 _SHORT = {"clone": "uc", "grep": "O", "rebase": "x"}
 _WORDS = {"bisect": ("run", "view", "visualize"), "submodule": ("foreach",)}
+# Options by which git, in any command, writes to a path that the caller names, or takes files that
+# are in no repository.
+_PLACES = (
+    "--output", "--output-directory", "--separate-git-dir", "--no-index", "--unsafe-paths",
+    "--build-fake-ancestor",
+)  # fmt: skip
+_SHORT_PLACES = {"format-patch": "o"}
+# How many words of these come before those that may name a folder to make.
+_MAKES_A_FOLDER = {"clone": 1, "init": 0, "worktree": 1}
 _CONFIG_READERS = ("--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list")
 
 
@@ -87,6 +95,18 @@ def argv_of(command: str, args: list[str], paths: list[str]) -> list[str]:
             raise SystemExit(
                 f"git {command} {arg.partition('=')[0]}: git would start another program; "
                 "use rye/bash/bash if that is what you want"
+            )
+        if _has_option(arg, _PLACES, _SHORT_PLACES.get(command, "")):
+            raise SystemExit(
+                f"git {command} {arg.partition('=')[0]}: git would write or read outside of the "
+                "repository; use rye/bash/bash if that is what you want"
+            )
+    words = [arg for arg in args if not arg.startswith("-")] + paths
+    for word in words[_MAKES_A_FOLDER.get(command, len(words)) :]:
+        if word.startswith("/") or ".." in word.split("/"):
+            raise SystemExit(
+                f"git {command} {word}: leads out of the project; name a folder inside, "
+                "or use rye/bash/bash"
             )
     if command == "config" and (not args or args[0] not in _CONFIG_READERS):
         raise SystemExit(
@@ -99,12 +119,16 @@ def argv_of(command: str, args: list[str], paths: list[str]) -> list[str]:
 def _starts_a_program(command: str, arg: str) -> bool:
     if arg in _WORDS.get(command, ()):
         return True
+    return _has_option(arg, _LONG.get(command, ()), _SHORT.get(command, ""))
+
+
+def _has_option(arg: str, longs: tuple[str, ...], shorts: str) -> bool:
     if arg.startswith("--"):
         # Git takes the beginning of a long option for the option, so that is refused as well.
         name = arg.partition("=")[0]
-        return len(name) > 2 and any(long.startswith(name) for long in _LONG.get(command, ()))
+        return len(name) > 2 and any(long.startswith(name) for long in longs)
     # Short options may be joined: -ix is -i and -x.
-    return arg.startswith("-") and any(letter in arg[1:] for letter in _SHORT.get(command, ""))
+    return arg.startswith("-") and any(letter in arg[1:] for letter in shorts)
 
 
 def _run() -> NoReturn:

@@ -1,4 +1,4 @@
-# rye:signed:20261116T014724Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:XpV6_VzV2SqLUAWa7RaUstA6wOUiSJV1Mu_1YmlELCFSWKih5M_mWWNW7-iuStCfaJIF9URY_sutxuKuenGUBg==:26bbc1cfabd80726
+# rye:signed:20261116T022312Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:3JO048IuhSbit-GhpmRNZTJisCUJvvBI-zpsqxNTYGpKFie5msSuUUh5Ys1MIAQwFvONAe0soceo5kiutTi-Dw==:c2ac0085406f5ba0
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

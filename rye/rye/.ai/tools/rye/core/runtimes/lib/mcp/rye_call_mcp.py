@@ -1,4 +1,4 @@
-# rye:signed:20261116T014724Z:f00896b5297815b20fba0fe22cb65feaa89ff2a291a16cfdd6fac6d72660a0ed:Y5SVIPGG5Nth43C0ofumu_lwh3ARFcRXNh2IETtmvSUeRGc0GUm_Wkco0xBeF18LLdc0-gxbR3vGf4NRopw0AQ==:26bbc1cfabd80726
+# rye:signed:20261116T022312Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:8U0kPQUBelIH46IhVloS98KyyoqNW-6Y3mybIAgzGgsqLXSipZPqIzfLKShs6hV44MrXNWfr9JzY775f9ou8AA==:c2ac0085406f5ba0
 """Calls one tool of an MCP server that speaks over stdio, and prints what it answers.
 
 Usage: ``python rye_call_mcp.py < call.json`` where the call is
@@ -273,6 +273,12 @@ def checked(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         raise CallError(
             "the tool's config does not say which server to call; "
             "give it mcp_server: {command, args, env, tool}"
+        )
+    if spec == arguments.get("mcp_server"):
+        # Without one in the tool's config, or with one in its schema, {mcp_server} means this.
+        raise CallError(
+            "the server was named by the caller, who could have any program run; "
+            "only the tool's config may say mcp_server"
         )
     fields: dict[str, Any] = {
         "args": [],

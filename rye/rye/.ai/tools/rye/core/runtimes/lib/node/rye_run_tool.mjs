@@ -1,4 +1,4 @@
-// rye:signed:20261116T014724Z:156b5e8051c5e9b8d916d82b4ca82d22a2e5686507df5266f7f8f52a42db4874:FGXsNTtredj7y1n9wZ6Pe8sWkQhQpXkG6fx1dhBIuH81qOlJbwVbsTF6fSQeYF1L6dK-no6UifXXcnQR2ED-AQ==:26bbc1cfabd80726
+// rye:signed:20261116T022312Z:20f67aa917786ef5f8a5afccb13cd32bb7d780085599f94a64d99880532117af:m7YoQvBtDfV2L8fR5QMGpRS9KGqXrqQ_zARq2875guwbaqS1ygIaQQqPHeywkxL-HvD7oLG21pH15-vLM-MLCQ==:c2ac0085406f5ba0
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
@@ -7,27 +7,29 @@
 // description = "Calls a JavaScript or TypeScript tool for node_runtime; not to be run by itself"
 // ///
 //
-// Usage: node rye_run_tool.mjs TOOL_PATH PROJECT_PATH < params.json
+// Usage: node rye_run_tool.mjs TOOL_PATH PROJECT_PATH [ANCHOR_PATH] < params.json
 //
 // Calls the exported main(params), else execute(params, projectPath), else the default function.
 // What it returns (or resolves to) is printed as JSON, undefined prints nothing; what it logs goes
-// to stderr. A thrown error is printed with its stack and makes the exit code 1.
+// to stderr. A thrown error is printed with its stack and makes the exit code 1. Nothing is loaded
+// but what rye_only_verified.mjs admits.
 
 import { readFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { loadOnlyVerified } from "./rye_only_verified.mjs";
 
 class ToolError extends Error {}
 
 const TYPESCRIPT = new Set([".ts", ".mts", ".cts"]);
 
-async function run(toolPath, projectPath) {
+async function run(toolPath, projectPath, anchorPath) {
   const params = readParameters();
   const writeToStderr = process.stderr.write.bind(process.stderr);
   process.stdout.write = writeToStderr;
   process.argv = [process.argv[0], toolPath];
-  const tool = await load(toolPath, projectPath);
+  const tool = await load(toolPath, projectPath, anchorPath);
   const result = await call(tool, toolPath, params, projectPath);
   if (result !== undefined) writeAll(toJson(result, toolPath) + "\n");
 }
@@ -45,11 +47,13 @@ function readParameters() {
   return params;
 }
 
-async function load(toolPath, projectPath) {
+async function load(toolPath, projectPath, anchorPath) {
   const url = pathToFileURL(toolPath).href;
   if (TYPESCRIPT.has(extname(toolPath)) && !process.features.typescript) {
     await registerTsx(toolPath, projectPath);
   }
+  // Last of all, for what is registered last has the last word.
+  loadOnlyVerified(toolPath, anchorPath);
   return import(url);
 }
 
@@ -118,9 +122,9 @@ function fail(error) {
   process.stderr.write(text + "\n");
 }
 
-const [toolPath, projectPath] = process.argv.slice(2);
+const [toolPath, projectPath, anchorPath] = process.argv.slice(2);
 try {
-  await run(toolPath, projectPath);
+  await run(toolPath, projectPath, anchorPath);
 } catch (error) {
   fail(error);
 }

@@ -1,7 +1,8 @@
-# rye:signed:20261116T014724Z:34b3f2e29f8d38ee3f99756f8bd9258523cc3d9322184bfe16c7f7d98a56165f:5v8T-fnU6_ZjCKfQenFwVAIyLcv8FUWCK5Hkoq2DG5hpJKgeybglNlPRCulogCVm2PZvVEbR4nceK2YMzcShAw==:26bbc1cfabd80726
+# rye:signed:20261116T022312Z:f02c12cd2e3096ac8501190c1f8b30dcfe2f059acf05d03c5341e33a1e3c9394:MfvvgLMn9-eU3snSJisuqWAHw2UY-l0nfVau1Vckrc8Gykf7OkGRPS5LaYELMI5A0-r_-Zzh7xED_aemcNYfBA==:c2ac0085406f5ba0
 """Loads a Python tool by its path, calls it with the parameters on stdin, prints its result.
 
-Usage: ``python rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH]``
+Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH]]``; an empty
+anchor is none, and a tool that is the runtime's own file means the text ``script`` on stdin.
 
 The tool's ``main(**params)`` is called, or else its ``execute(params, project_path)``; either may
 be a coroutine function. What it returns is printed as JSON; what it prints goes to stderr, so
@@ -10,10 +11,11 @@ becomes a traceback and exit code 1, ``SystemExit`` is honoured.
 
 The tool is compiled from its own text, and so is what it imports from the anchor and from the
 library beside this file: the bytes that were verified are those that run, not a ``__pycache__``.
+Both are put on the module path here, once that is certain, and never by way of the environment.
 Only the standard library is used, in a form that Python 3.9 understands.
 """
 
-# ruff: noqa: PTH110, PTH112, PTH118, PTH119, PTH120, PTH122, PTH123 - pathlib would add to the start of every call
+# ruff: noqa: PTH100, PTH110, PTH112, PTH118, PTH120, PTH121, PTH123 - pathlib would add to the start of every call
 
 from __future__ import annotations
 
@@ -29,8 +31,6 @@ __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "runtimes"
 __tool_description__ = "Calls a Python tool for python_runtime; not to be run by itself"
 
-_RUNTIME_STEM = "python_runtime"
-
 
 class ToolError(Exception):
     """Something that the author of the tool can mend; the message is all that is shown."""
@@ -39,9 +39,9 @@ class ToolError(Exception):
 def run(argv: list[str]) -> int:
     """Runs the tool and gives the exit code."""
     tool_path, project_path = argv[1], argv[2]
-    verified = [os.path.dirname(__file__), *filter(os.path.isabs, argv[3:4])]
+    verified = [*filter(None, argv[3:4]), os.path.dirname(os.path.abspath(__file__))]
     params = _parameters(sys.stdin.buffer.read())
-    if _is_the_runtime_itself(tool_path):
+    if any(os.path.samefile(tool_path, runtime) for runtime in argv[4:5]):
         return _run_script(params)
     result_fd = _keep_stdout_for_the_result()
     sys.argv = [tool_path]
@@ -67,13 +67,11 @@ def _parameters(text: bytes) -> dict[str, Any]:
     return params
 
 
-def _is_the_runtime_itself(tool_path: str) -> bool:
-    stem, extension = os.path.splitext(os.path.basename(tool_path))
-    return stem == _RUNTIME_STEM and extension != ".py"
-
-
 def _run_script(params: dict[str, Any]) -> int:
-    """What ``python -c script`` does, without a second interpreter and without a limit of argv."""
+    """What ``python -c script`` does, without a second interpreter and without a limit of argv.
+
+    The working directory is searched last: what lies in a project cannot stand in for a module.
+    """
     script = params.get("script")
     if not isinstance(script, str):
         raise ToolError(
@@ -82,7 +80,7 @@ def _run_script(params: dict[str, Any]) -> int:
     main = ModuleType("__main__")
     sys.modules["__main__"] = main
     sys.argv = ["-c", *(str(arg) for arg in params.get("args") or [])]
-    sys.path[0] = ""
+    sys.path.append("")
     exec(_compile(script, "<script>"), main.__dict__)  # noqa: S102 - running a text is the task
     return 0
 
@@ -98,7 +96,8 @@ def _keep_stdout_for_the_result() -> int:
 
 
 def _import_only_source_below(folders: list[str]) -> None:
-    """Makes imports from ``folders`` compile the ``.py`` file and take nothing else.
+    """Puts ``folders`` on the module path, such that imports from there compile the ``.py`` file
+    and take nothing else.
 
     Dependencies are verified as source; a planted ``.pyc`` or ``.so`` would not have been.
     """
@@ -118,6 +117,7 @@ def _import_only_source_below(folders: list[str]) -> None:
 
     sys.path_hooks.insert(0, hook)
     sys.path_importer_cache.clear()
+    sys.path[:0] = folders
 
 
 def _compile(source: str | bytes, name: str) -> Any:

@@ -1,4 +1,4 @@
-# rye:signed:20261116T014724Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:AH78dfPBlusjF0zsVIyCxSBbD_L-kjGpz_ci7Ea66yZQPkakb8LmRReMHlOArt3w2tD0E3XOAfscbhV2YJ93CA==:26bbc1cfabd80726
+# rye:signed:20261116T022312Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:cLsxAOvB01gpd30H9xW66LdMK-WKbDL_ysOPO2EgQ2B0ebsMT9qYXzpiR-W87vVUrqSTpd6srz4L69p7b693AA==:c2ac0085406f5ba0
 """Walking through a folder within a bound, and patterns of paths.
 
 Symbolic links are shown but never followed, so that a walk stays where it began and ends.

@@ -1,0 +1,172 @@
+"""A pinned tool whose place another file takes, by another version or by a short id."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rye.executor.lockfile_resolver import LockfileResolver
+from rye.executor.result import ExecutionResult
+from rye.executor.snapshot import Library
+from rye.spaces.folders import is_settled
+from rye_project import SUBPROCESS, Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A tool of the system, locked as 1.0.0 by a first run."""
+    project = Project(tmp_path)
+    project.command("tools/hello", "/bin/echo", "system", space="system")
+    first = project.run("tools/hello")
+    assert first.success, first.error
+    return project
+
+
+def shadow(project: Project) -> Path:
+    return project.command("tools/hello", "/bin/echo", "shadow", version="2.0.0")
+
+
+def integrity_of(project: Project, item_id: str) -> str:
+    snapshot = Library(project.context).snapshot()
+    return snapshot.verdict(snapshot.resolve(item_id)).content_hash
+
+
+def refused(result: ExecutionResult, error_type: str) -> str:
+    assert not result.success
+    assert result.metadata["error_type"] == error_type, result.error
+    assert result.error is not None
+    return result.error
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_shadow_cannot_pass_the_lock_by_bearing_another_version(
+    project: Project, frozen: bool
+) -> None:
+    pinned = integrity_of(project, "tools/hello")
+    path = shadow(project)
+    found = integrity_of(project, "tools/hello")
+    assert refused(project.run("tools/hello", frozen=frozen), "LockShadowedError") == (
+        f"lockfile {project.lockfile('tools/hello')}: 'tools/hello' is pinned in the system "
+        f"space ({pinned}), but {path} of the project space ({found}) now takes its place; "
+        "remove the file that shadows it, or delete the stale lockfile to accept it"
+    )
+    assert not project.lockfile("tools/hello", "2.0.0").exists()
+
+
+def test_a_shadow_of_another_version_does_not_pass_a_warm_executor(project: Project) -> None:
+    async def call() -> list[ExecutionResult]:
+        async with project.executor() as executor:
+            first = await executor.execute("tools/hello")
+            shadow(project)
+            return [first, await executor.execute("tools/hello")]
+
+    first, second = asyncio.run(call())
+    assert first.success, first.error
+    refused(second, "LockShadowedError")
+
+
+def test_both_ways_out_of_a_shadowed_lock_work(project: Project) -> None:
+    shadow(project).unlink()
+    assert project.run("tools/hello").data["stdout"] == "system\n"
+    shadow(project)
+    project.lockfile("tools/hello").unlink()
+    assert project.run("tools/hello").data["stdout"] == "shadow\n"
+    assert project.lockfile("tools/hello", "2.0.0").is_file()
+
+
+def test_a_lockfile_of_the_user_is_not_passed_by_another_version_either(project: Project) -> None:
+    place = project.user / ".ai" / "lockfiles" / "tools" / "hello@1.0.0.lock.json"
+    place.parent.mkdir(parents=True)
+    project.lockfile("tools/hello").rename(place)
+    shadow(project)
+    result = project.run("tools/hello")
+    refused(result, "LockShadowedError")
+    assert result.metadata["lockfile"] == str(place)
+
+
+def test_another_version_in_the_same_space_is_no_shadow(project: Project) -> None:
+    project.command("tools/hello", "/bin/echo", "new", version="2.0.0", space="system")
+    assert project.run("tools/hello").data["stdout"] == "new\n"
+    assert project.lockfile("tools/hello", "2.0.0").is_file()
+
+
+def test_a_corrupt_lockfile_of_another_version_does_not_let_a_shadow_pass(
+    project: Project,
+) -> None:
+    lockfile = project.lockfile("tools/hello")
+    lockfile.write_text("{ not json")
+    shadow(project)
+    message = refused(project.run("tools/hello"), "LockCorruptError")
+    assert message.startswith(f"lockfile {lockfile}: ")
+
+
+def test_a_lockfile_of_another_version_that_is_for_another_tool_is_refused(
+    project: Project,
+) -> None:
+    lockfile = project.lockfile("tools/hello")
+    document = json.loads(lockfile.read_text())
+    document["root"]["tool_id"] = "tools/other"
+    lockfile.write_text(json.dumps(document))
+    shadow(project)
+    assert refused(project.run("tools/hello"), "LockCorruptError") == (
+        f"lockfile {lockfile} is for 'tools/other' 1.0.0, not for 'tools/hello' 1.0.0; "
+        "delete it and run the tool again"
+    )
+
+
+def test_the_lockfiles_of_a_tool_are_not_those_of_its_neighbours(project: Project) -> None:
+    for item_id in ("tools/hello@1", "tools/hello_too", "tools/deep/hello", "hello"):
+        project.command(item_id, "/bin/true")
+        assert project.run(item_id).success
+    lockfiles = LockfileResolver(project.context)
+    for item_id in ("tools/hello", "tools/hello@1", "hello"):
+        found = [lock.path for lock in lockfiles.of_every_version(item_id)]
+        assert found == [project.lockfile(item_id)]
+
+
+def test_a_folder_of_lockfiles_that_cannot_be_listed_is_an_error(project: Project) -> None:
+    folder = project.lockfile("tools/hello").parent
+    project.lockfile("tools/hello").unlink()
+    folder.rmdir()
+    folder.symlink_to(folder)
+    message = refused(project.run("tools/hello"), "LockCorruptError")
+    assert message.endswith("; make it a file that you may read")
+
+
+def wait_until_remembered(lockfile: Path) -> None:
+    """Returns once the lockfile is old enough for an executor to keep what it read."""
+    deadline = time.monotonic() + 10
+    status = lockfile.stat()
+    stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+    while not is_settled(stamp):
+        assert time.monotonic() < deadline, "the lockfile never became old enough"
+        time.sleep(0.005)
+
+
+def test_a_lock_confirmed_for_one_chain_does_not_vouch_for_a_shadow_by_short_id(
+    tmp_path: Path,
+) -> None:
+    """In a warm executor: the lock is the same, every pinned file is, and yet the chain is not."""
+    project = Project(tmp_path)
+    fields: dict[str, Any] = {"executor_id": SUBPROCESS, "config": {"command": "/bin/echo"}}
+    project.yaml("tools/hello", executor_id="echo_runtime")
+    project.yaml("runtimes/echo_runtime", space="system", **fields)
+    assert project.run("tools/hello").success
+    wait_until_remembered(project.lockfile("tools/hello"))
+
+    async def call() -> tuple[list[ExecutionResult], Path]:
+        async with project.executor() as executor:
+            results = [await executor.execute("tools/hello") for _ in range(2)]
+            path = project.yaml("other/echo_runtime", **fields)
+            return [*results, await executor.execute("tools/hello")], path
+
+    (first, second, third), path = asyncio.run(call())
+    assert first.success, first.error
+    assert second.success, second.error
+    assert refused(third, "LockShadowedError") == (
+        f"lockfile {project.lockfile('tools/hello')} pins tools/hello, runtimes/echo_runtime, but "
+        f"the chain now leads through {path}, which it does not pin; remove that file, or delete "
+        "the stale lockfile to accept it"
+    )

@@ -76,8 +76,8 @@ pub struct Launcher {
     starts: Turnstile,
 }
 
-/// Starting is work for a processor, so no more starts run at once than can make progress.
-/// Running processes are never held up.
+/// Starting is work for a processor, so only a few starts run at once; four keep two processors
+/// busy while each waits for its program to be loaded. Running processes are never held up.
 struct Turnstile {
     free: Mutex<usize>,
     freed: Condvar,
@@ -86,7 +86,7 @@ struct Turnstile {
 impl Turnstile {
     fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { free: Mutex::new(processors.max(2)), freed: Condvar::new() }
+        Self { free: Mutex::new(processors.max(4)), freed: Condvar::new() }
     }
 
     fn pass<T>(&self, start: impl FnOnce() -> T) -> T {

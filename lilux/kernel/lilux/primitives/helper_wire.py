@@ -29,7 +29,7 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
     arguments or input beyond its limits.
     """
     try:
-        head = json.dumps(header, separators=(",", ":"), allow_nan=False).encode("ascii")
+        head = _json(header).encode("ascii")
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the request has no JSON form ({type(error).__name__})") from None
     except ValueError:
@@ -45,6 +45,24 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
             "write it to a file and pass its path"
         )
     return b"".join((_PREFIX.pack(len(head) + len(payload) + 4, len(head)), head, payload))
+
+
+# The environment of this process seldom changes, and is the largest part of most requests.
+_last_env: tuple[Any, str] = (None, "")
+
+
+def _json(header: Mapping[str, Any]) -> str:
+    """The header; an environment that is the same object as the last time is not spelled again."""
+    global _last_env  # noqa: PLW0603 - a memory of one entry
+    env = header.get("env")
+    if env is None:
+        return json.dumps(header, separators=(",", ":"), allow_nan=False)
+    seen, text = _last_env
+    if env is not seen:
+        text = json.dumps(env, separators=(",", ":"))
+        _last_env = (env, text)
+    rest = {key: value for key, value in header.items() if key != "env"}
+    return f'{json.dumps(rest, separators=(",", ":"), allow_nan=False)[:-1]},"env":{text}}}'
 
 
 class Decoder:

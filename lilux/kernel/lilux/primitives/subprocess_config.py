@@ -58,8 +58,8 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
     return ExecRequest(fields=fields, input_data=_input(wanted["input_data"]))
 
 
-def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
-    """The whole environment of a process.
+def effective_env(env: Any, mode: Any = None) -> Mapping[str, str]:
+    """The whole environment of a process; not to be changed.
 
     ``merge`` lays ``env`` over this process's own, ``exact`` takes it alone; without a mode, an
     environment of 50 variables or more is taken to be exact.
@@ -76,7 +76,7 @@ def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
         raise ValueError("env_mode must be 'merge' or 'exact'")
     if mode == "exact" or (mode is None and len(env) >= COMPLETE_ENV_SIZE):
         return dict(env)
-    return {**current_environ(), **env}
+    return {**current_environ(), **env} if env else current_environ()
 
 
 def _text(key: str, value: Any) -> str:

@@ -9,36 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from found_interpreters import interpreter, program
 from lilux.primitives.errors import ConfigurationError
 from lilux.runtime.env_resolver import EnvResolver
-
-
-def program(path: Path, mode: int = 0o755) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\n")
-    path.chmod(mode)
-    return str(path)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
-
-
-def interpreter(project: Path | None, environ: dict[str, str], rule: dict[str, Any]) -> str | None:
-    resolver = EnvResolver(project, environ=environ)
-    env = resolver.resolve({"interpreter": {"var": "FOUND", **rule}})
-    return env.get("FOUND")
-
 
 # The order of the four steps
 

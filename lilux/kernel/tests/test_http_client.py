@@ -1,16 +1,15 @@
 """The client as a whole: results, broken configuration, pooled connections."""
 
 import asyncio
-import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from http_calls import call
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult
 from lilux.primitives.http_pool import new_client
 from loopback_http import LoopbackServer, hang, respond
@@ -19,26 +18,7 @@ SECRET = "sk-marked-0123456789"
 OK = respond(json={"ok": True})
 
 
-@pytest.fixture(autouse=True)
-def no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def server() -> Iterator[LoopbackServer]:
-    with LoopbackServer() as running:
-        running.on("/", OK)
-        yield running
-
-
-def call(config: Any, params: Any = None, *, environ: dict[str, str] | None = None) -> HttpResult:
-    async def body() -> HttpResult:
-        async with HttpClientPrimitive(environ=environ or {}) as http:
-            return await http.execute(config, params)
-
-    return asyncio.run(body())
+pytestmark = pytest.mark.usefixtures("no_proxy_variables")
 
 
 # --- the result ---------------------------------------------------------------------------------

@@ -2,12 +2,11 @@
 
 import asyncio
 import gzip
-import os
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from http_calls import call
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult
 from loopback_http import LoopbackServer, chunked, drip, drop, hang, head, raw, redirect, respond
 
@@ -15,26 +14,7 @@ SECRET = "sk-marked-0123456789"
 OK = respond(json={"ok": True})
 
 
-@pytest.fixture(autouse=True)
-def no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def server() -> Iterator[LoopbackServer]:
-    with LoopbackServer() as running:
-        running.on("/", OK)
-        yield running
-
-
-def call(config: Any, params: Any = None, *, environ: dict[str, str] | None = None) -> HttpResult:
-    async def body() -> HttpResult:
-        async with HttpClientPrimitive(environ=environ or {}) as http:
-            return await http.execute(config, params)
-
-    return asyncio.run(body())
+pytestmark = pytest.mark.usefixtures("no_proxy_variables")
 
 
 # --- redirects ----------------------------------------------------------------------------------

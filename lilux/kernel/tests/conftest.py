@@ -1,0 +1,42 @@
+"""What several of the kernel's test files start from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback_http import LoopbackServer, respond
+
+
+@pytest.fixture
+def no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's proxies are not to stand between a test and its own server."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def server(no_proxy_variables: None) -> Iterator[LoopbackServer]:
+    """A server on loopback that says ``{"ok": true}`` at its root."""
+    with LoopbackServer() as running:
+        running.on("/", respond(json={"ok": True}))
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty project folder."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty home folder."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder

@@ -34,7 +34,9 @@ def test_rye_takes_only_public_names_of_the_kernel() -> None:
                 assert not any(part.startswith("_") for part in [*module.split("."), name]), path
 
 
-STATIONS = ["spaces", "items", "trust", "executor"]
+# The two front doors and the catalogue that both read from stand at the ends of a call.
+FRONT = ["catalogue", "mcp", "cli"]
+STATIONS = ["spaces", "items", "trust", "executor", *FRONT]
 
 
 @pytest.mark.parametrize("station", STATIONS)

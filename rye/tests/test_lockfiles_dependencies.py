@@ -47,7 +47,7 @@ def test_a_dependency_that_was_changed_and_signed_again_breaks_the_lock(project:
         f"lockfile {project.lockfile('kit/tool')}: the dependency helper.py is pinned as {before}, "
         "but is "
     )
-    assert result.error.endswith("; delete the stale lockfile to accept it")
+    assert result.error.endswith("; accept it with: rye lock --update kit/tool")
 
 
 def test_a_dependency_that_was_changed_and_not_signed_is_refused(project: Project) -> None:
@@ -61,7 +61,7 @@ def test_a_dependency_that_appeared_breaks_the_lock(project: Project) -> None:
     result = project.run("kit/tool")
     assert result.error == (
         f"lockfile {project.lockfile('kit/tool')}: the dependency extra.py is not pinned; "
-        "delete the stale lockfile to accept it"
+        "accept it with: rye lock --update kit/tool"
     )
 
 
@@ -70,5 +70,5 @@ def test_a_dependency_that_is_gone_breaks_the_lock(project: Project) -> None:
     result = project.run("kit/tool")
     assert result.error == (
         f"lockfile {project.lockfile('kit/tool')}: the pinned dependency helper.py is gone; "
-        "delete the stale lockfile to accept it"
+        "accept it with: rye lock --update kit/tool"
     )

@@ -116,7 +116,7 @@ def test_frozen_mode_refuses_a_tool_without_a_lockfile(project: Project) -> None
     assert result.metadata["error_type"] == "LockMissingError"
     assert result.error == (
         "'tools/hello' 1.0.0 has no lockfile, and frozen mode asks for one; "
-        "run it once without frozen mode and commit the lockfile"
+        "make one and commit it: rye lock tools/hello"
     )
     assert result.metadata["lockfile"] == str(project.lockfile("tools/hello"))
 

@@ -50,7 +50,7 @@ def test_a_shadow_cannot_pass_the_lock_by_bearing_another_version(
     assert refused(project.run("tools/hello", frozen=frozen), "LockShadowedError") == (
         f"lockfile {project.lockfile('tools/hello')}: 'tools/hello' is pinned in the system "
         f"space ({pinned}), but {path} of the project space ({found}) now takes its place; "
-        "remove the file that shadows it, or delete the stale lockfile to accept it"
+        "remove the file that shadows it, or accept it with: rye lock --update tools/hello"
     )
     assert not project.lockfile("tools/hello", "2.0.0").exists()
 
@@ -167,6 +167,6 @@ def test_a_lock_confirmed_for_one_chain_does_not_vouch_for_a_shadow_by_short_id(
     assert second.success, second.error
     assert refused(third, "LockShadowedError") == (
         f"lockfile {project.lockfile('tools/hello')} pins tools/hello, runtimes/echo_runtime, but "
-        f"the chain now leads through {path}, which it does not pin; remove that file, or delete "
-        "the stale lockfile to accept it"
+        f"the chain now leads through {path}, which it does not pin; remove that file, or accept "
+        "it with: rye lock --update tools/hello"
     )

@@ -85,7 +85,7 @@ def test_a_validly_signed_change_of_the_tool_is_an_upgrade(project: Project) -> 
     lockfile = project.lockfile("tools/hello")
     assert refused(project.run("tools/hello"), "LockUpgradeError") == (
         f"lockfile {lockfile}: 'tools/hello' is pinned as {pinned}, but {tool} is {found}, "
-        "validly signed: an upgrade; delete the stale lockfile to accept it"
+        "validly signed: an upgrade; accept it with: rye lock --update tools/hello"
     )
 
 
@@ -105,8 +105,8 @@ def test_a_change_that_is_not_signed_is_tampering(project: Project) -> None:
     lockfile = project.lockfile("tools/hello")
     assert refused(project.run("tools/hello"), "LockTamperedError") == (
         f"lockfile {lockfile}: 'tools/hello' is pinned as {pinned}, but {tool} is {found}, "
-        "not validly signed (changed): it was tampered with; restore the file, or look at it, "
-        "re-sign it with `rye sign` and delete the stale lockfile"
+        "not validly signed (changed): it was tampered with; restore the file; or read it, and "
+        f"accept it with: rye sign {tool} && rye lock --update tools/hello"
     )
 
 
@@ -132,7 +132,7 @@ def test_a_pinned_system_runtime_that_the_project_shadows_is_named(project: Proj
     assert refused(project.run("tools/hello"), "LockShadowedError") == (
         f"lockfile {project.lockfile('tools/hello')}: 'runtimes/echo' is pinned in the system "
         f"space ({pinned}), but {shadow} of the project space ({found}) now takes its place; "
-        "remove the file that shadows it, or delete the stale lockfile to accept it"
+        "remove the file that shadows it, or accept it with: rye lock --update tools/hello"
     )
 
 
@@ -151,8 +151,8 @@ def test_a_short_executor_id_that_now_means_another_file_is_a_violation(tmp_path
     shadow = project.yaml("other/echo_runtime", **fields)
     assert refused(project.run("tools/hello"), "LockShadowedError") == (
         f"lockfile {project.lockfile('tools/hello')} pins tools/hello, runtimes/echo_runtime, but "
-        f"the chain now leads through {shadow}, which it does not pin; remove that file, or delete "
-        "the stale lockfile to accept it"
+        f"the chain now leads through {shadow}, which it does not pin; remove that file, or accept "
+        "it with: rye lock --update tools/hello"
     )
 
 
@@ -224,7 +224,7 @@ def test_a_lock_with_an_element_too_many_does_not_hold(project: Project) -> None
     edit(lockfile, resolved_chain=[*chain, chain[1]])
     assert refused(project.run("tools/hello"), "LockCorruptError") == (
         f"lockfile {lockfile} pins tools/hello, runtimes/echo, runtimes/echo, which is not the "
-        "chain of 'tools/hello'; delete the lockfile and run the tool again"
+        "chain of 'tools/hello'; make it anew with: rye lock --update tools/hello"
     )
 
 

@@ -23,19 +23,20 @@ from rye.executor.snapshot import Snapshot
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
 
+# Each hint goes on with the command that pins the tool as it is.
 _WORST_FIRST: tuple[tuple[Breach, type[LockError], str], ...] = (
-    (Breach.MALFORMED, LockCorruptError, "delete the lockfile and run the tool again"),
+    (Breach.MALFORMED, LockCorruptError, "make it anew with"),
     (
         Breach.TAMPERED,
         LockTamperedError,
-        "restore the file, or look at it, re-sign it with `rye sign` and delete the stale lockfile",
+        "restore the file; or read it, and accept it with",
     ),
     (
         Breach.SHADOWED,
         LockShadowedError,
-        "remove the file that shadows it, or delete the stale lockfile to accept it",
+        "remove the file that shadows it, or accept it with",
     ),
-    (Breach.UPGRADE, LockUpgradeError, "delete the stale lockfile to accept it"),
+    (Breach.UPGRADE, LockUpgradeError, "accept it with"),
 )
 
 
@@ -68,7 +69,7 @@ class LockGuard:
                 raise LockMissingError(
                     f"{tool.item_id!r} {version} has no lockfile, and frozen mode asks for one",
                     lockfile=self._lockfiles.path_for(tool.item_id, version),
-                    hint="run it once without frozen mode and commit the lockfile",
+                    hint=f"make one and commit it: {_command('rye lock', tool.item_id)}",
                 )
             return None
         if known is not None and self._is_confirmed(lock, known):
@@ -108,13 +109,13 @@ class LockGuard:
                     f"lockfile {lock.path} pins {', '.join(pinned)}, but the chain now leads "
                     f"through {element.path}, which it does not pin",
                     lockfile=lock.path,
-                    hint="remove that file, or delete the stale lockfile to accept it",
+                    hint=f"remove that file, or accept it with: {_pin_anew(lock)}",
                 )
         raise LockCorruptError(
             f"lockfile {lock.path} pins {', '.join(pinned)}, which is not the chain of "
             f"{chain[0].item_id!r}",
             lockfile=lock.path,
-            hint="delete the lockfile and run the tool again",
+            hint=f"make it anew with: {_pin_anew(lock)}",
         )
 
     def _is_confirmed(self, lock: StoredLock, chain: Chain) -> bool:
@@ -133,7 +134,7 @@ class LockGuard:
         raise LockUpgradeError(
             f"lockfile {lock.path}: {'; '.join(text for text in told if text)}",
             lockfile=lock.path,
-            hint="delete the stale lockfile to accept it",
+            hint=f"accept it with: {_pin_anew(lock)}",
         )
 
     def keep(self, chain: Sequence[ChainElement], dependencies: Mapping[str, str]) -> StoredLock:
@@ -173,7 +174,25 @@ def _refuse(lock: StoredLock, violations: Sequence[Violation]) -> None:
         if any(violation.breach is breach for violation in violations):
             # The root is pinned twice, by itself and as the first of the chain.
             told = "; ".join(dict.fromkeys(violation.message for violation in violations))
-            raise error(f"lockfile {lock.path}: {told}", lockfile=lock.path, hint=hint)
+            unsigned = [
+                one.path for one in violations if one.breach is Breach.TAMPERED and one.path
+            ]
+            steps = [_command("rye sign", *dict.fromkeys(map(str, unsigned)))] if unsigned else []
+            raise error(
+                f"lockfile {lock.path}: {told}",
+                lockfile=lock.path,
+                hint=f"{hint}: {' && '.join([*steps, _pin_anew(lock)])}",
+            )
+
+
+def _pin_anew(lock: StoredLock) -> str:
+    return _command("rye lock --update", lock.lockfile.root.tool_id)
+
+
+def _command(verb: str, *names: str) -> str:
+    from shlex import join
+
+    return f"{verb} {join(names)}"
 
 
 def _entry_id(entry: Mapping[str, object]) -> str:

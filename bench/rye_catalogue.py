@@ -1,0 +1,126 @@
+"""Listing and searching tools: with 1,000 beside 10, and a search through 10,000.
+
+`rye list` is timed as a whole process, once its index is on disk; the two projects take turns. The
+search is timed by itself, on a catalogue whose files were looked at before, in turn with a start of
+the interpreter, which is what a search is held against: so a busy machine changes nothing. What
+else there is to know is told beside: the first run, which reads every file, and the look at them.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from rye.catalogue.catalogue import Catalogue
+from rye.catalogue.search import search
+from rye.context import Context
+from table import Row, alternating_medians, finish
+
+LIST_LIMIT = 2.0
+SEARCH_LIMIT = 3.0
+ROUNDS = 25
+VERBS = ("read", "write", "convert", "count", "fetch", "merge", "rename", "send", "sort", "watch")
+THINGS = ("file", "image", "invoice", "mail", "note", "page", "photo", "table", "ticket", "video")
+
+TOOL = '''"""A tool."""
+
+__version__ = "1.{number}.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_runtime"
+__category__ = "{thing}"
+__tool_description__ = "Can {verb} a {thing} of the shop number {number}, and says what was done."
+
+CONFIG_SCHEMA = {{
+    "type": "object",
+    "properties": {{
+        "{thing}": {{"type": "string", "description": "which {thing} to {verb}"}},
+        "limit": {{"type": "integer", "minimum": 1, "default": 10, "description": "how many"}},
+        "dry_run": {{"type": "boolean", "default": False, "description": "only tell"}},
+    }},
+    "required": ["{thing}"],
+}}
+
+
+def main(**parameters: object) -> object:
+    return parameters
+'''
+QUERIES = ("read invoice", "mail", "the shop", "dry run of a video", "invioce", "shop_42/tool_421")
+
+
+def project(root: Path, count: int) -> Context:
+    """A project with that many tools, ten in a folder, and an empty user space."""
+    (root / "user").mkdir(parents=True)
+    for number in range(count):
+        folder = root / "project" / ".ai" / "tools" / f"shop_{number // 10}"
+        folder.mkdir(parents=True, exist_ok=True)
+        verb, thing = VERBS[number % 10], THINGS[number // 10 % 10]
+        text = TOOL.format(number=number, verb=verb, thing=thing)
+        (folder / f"{verb}_{thing}_{number}.py").write_text(text)
+    return Context.from_machine(root / "project", root / "user")
+
+
+def listed(context: Context) -> float:
+    """One run of `rye list`, in milliseconds."""
+    environ = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    command = [sys.executable, "-m", "rye", "-C", str(context.project_path), "list"]
+    started = time.perf_counter()
+    done = subprocess.run(
+        command,
+        env=environ | {"USER_SPACE": str(context.user_space)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    taken = (time.perf_counter() - started) * 1000
+    assert done.stdout.count(b"\n") >= 10
+    return taken
+
+
+def list_row(few: Context, many: Context) -> Row:
+    first = listed(many)
+    listed(few)
+    time.sleep(0.1)  # a file that was written this very moment is read again
+    listed(few), listed(many)
+    pairs = [(listed(few), listed(many)) for _ in range(ROUNDS)]
+    ten = statistics.median([pair[0] for pair in pairs])
+    thousand = statistics.median([pair[1] for pair in pairs])
+    detail = f"{thousand:.0f} / {ten:.0f} ms; the first run {first:.0f} ms"
+    return Row("rye list, 1,000 tools ÷ 10", thousand / ten, LIST_LIMIT, detail=detail)
+
+
+def start_python() -> None:
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+
+
+def search_rows(context: Context) -> list[Row]:
+    catalogue = Catalogue(context)
+    catalogue.summaries()
+    index = catalogue._fresh()
+    (look,) = alternating_medians(10, catalogue.summaries)
+    rows = []
+    for words in QUERIES:
+        asked = partial(search, index, words, 10)
+        taken, start = alternating_medians(ROUNDS, asked, start_python)
+        detail = f"{taken / 1000:.0f} / {start / 1000:.0f} ms; first {asked()[0].entry.item_id}"
+        what = f"{words!r} in 10,000 ÷ python"
+        rows.append(Row(what, taken / start, SEARCH_LIMIT, detail=detail))
+    print(f"a look at 10,000 files: {look / 1000:.0f} ms")
+    return rows
+
+
+def main() -> int:
+    """Run all; the exit code says whether the limits were kept."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name).resolve()
+        rows = [list_row(project(root / "few", 10), project(root / "many", 1000))]
+        rows += search_rows(project(root / "most", 10_000))
+    return finish(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

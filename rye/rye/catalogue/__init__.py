@@ -1,0 +1,1 @@
+"""What tools there are: for lists, searches, descriptions and definitions, not for running."""

@@ -1,0 +1,107 @@
+"""Where the index is kept between runs: a private file, of which nothing but time depends.
+
+It lies below the user's space, is read only if it is the user's own, and is bound to the version of
+Rye and of Python. Whatever is wrong with it, it is left aside and written anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from lilux.primitives.atomic import atomic_write
+
+from rye import __version__
+from rye.spaces.model import Space
+
+MAX_BYTES = 256 * 1024 * 1024
+MAX_FILES = 64
+
+_FORMAT = 1
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class CacheFile:
+    """The file for one set of spaces."""
+
+    def __init__(self, user_space: Path, spaces: Sequence[Space], reserved: Sequence[str]) -> None:
+        self._user_space = user_space
+        self.folder = user_space / ".ai" / "cache" / "catalogue"
+        about = [
+            _FORMAT,
+            __version__,
+            sys.hexversion,
+            [[space.name, os.fspath(space.root), space.bundle] for space in spaces],
+            list(reserved),
+        ]
+        self._about = json.dumps(about).encode()
+        places = "\0".join([os.fspath(space.root) for space in spaces])
+        self.path = self.folder / f"{sha256(os.fsencode(places)).hexdigest()[:32]}.index"
+
+    def read(self) -> bytes | None:
+        """What was written for these spaces by this version; ``None`` if that cannot be had."""
+        try:
+            if not _is_private(os.lstat(self.folder)):
+                return None
+            descriptor = os.open(self.path, _FLAGS)
+            with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+                status = os.fstat(descriptor)
+                if not _is_own_file(status) or status.st_size > MAX_BYTES:
+                    return None
+                data = file.read(MAX_BYTES)
+        except OSError:
+            return None
+        about, _, rest = data.partition(b"\n")
+        check, _, content = rest.partition(b"\n")
+        if about != self._about or check != _checksum(content):
+            return None
+        return content
+
+    def write(self, content: bytes) -> None:
+        """Keep it for the next run; a disk that will not have it is nobody's concern."""
+        with contextlib.suppress(OSError):
+            if self._make_folder():
+                data = b"\n".join([self._about, _checksum(content), content])
+                atomic_write(self.path, data, mode=0o600)
+                self._forget_the_oldest()
+
+    def _make_folder(self) -> bool:
+        if not self._user_space.is_dir():
+            return False
+        for folder in (self.folder.parent.parent, self.folder.parent, self.folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return _is_private(os.lstat(self.folder))
+
+    def _forget_the_oldest(self) -> None:
+        """Projects come and go; their indexes must not pile up."""
+        files = [(entry.stat().st_mtime_ns, entry.path) for entry in os.scandir(self.folder)]
+        for _, path in sorted(files)[:-MAX_FILES]:
+            os.unlink(path)  # noqa: PTH108 - a text
+
+
+def _is_private(status: os.stat_result) -> bool:
+    return (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and not status.st_mode & 0o077
+    )
+
+
+def _is_own_file(status: os.stat_result) -> bool:
+    return (
+        stat.S_ISREG(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and not status.st_mode & 0o022
+    )
+
+
+def _checksum(content: bytes) -> bytes:
+    """Against accidents; against malice stand the owner and the mode of the file."""
+    return b"%08x" % zlib.crc32(content)

@@ -1,0 +1,160 @@
+"""Parameters that a tool would accept, made up from its schema."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rye.catalogue.parameters import resolved
+
+_MAX_DEPTH = 6
+
+_FORMATS = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "time": "12:00:00Z",
+    "email": "ada@example.org",
+    "hostname": "example.org",
+    "ipv4": "192.0.2.1",
+    "uri": "https://example.org",
+    "url": "https://example.org",
+    "uuid": "123e4567-e89b-12d3-a456-426614174000",
+}
+# What a parameter of such a name may well be; the first that its name has in it counts.
+_BY_NAME = (
+    ("url", "https://example.org"),
+    ("email", "ada@example.org"),
+    ("command", "echo hello"),
+    ("path", "README.md"),
+    ("file", "README.md"),
+    ("pattern", "TODO"),
+    ("query", "hello"),
+    ("name", "Ada"),
+    ("date", "2026-01-31"),
+    ("id", "42"),
+)
+_TEXT = "hello"
+
+
+def example_parameters(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The fewest parameters that the schema accepts; ``None`` if none could be made up.
+
+    First what is required, then all that there are. Whether they pass is not guessed: they are
+    validated as a call would be.
+    """
+    if schema is None:
+        return {}
+    from lilux.primitives.errors import SchemaError
+    from lilux.schemas.schema_validator import SchemaValidator
+
+    try:
+        compiled = SchemaValidator().compile(dict(schema))
+    except SchemaError:
+        return None
+    for everything in (False, True):
+        made = _object(resolved(schema, schema), schema, 0, everything=everything)
+        if compiled.validate(made).valid:
+            return made
+    return None
+
+
+def _object(
+    shape: Mapping[str, Any], root: Mapping[str, Any], depth: int, *, everything: bool = False
+) -> dict[str, Any]:
+    properties = shape.get("properties")
+    parts = properties if isinstance(properties, Mapping) else {}
+    required = shape.get("required")
+    wanted = [name for name in required or () if isinstance(name, str)]
+    if everything:
+        wanted += [name for name in parts if name not in wanted]
+    return {name: _value(name, parts.get(name, {}), root, depth + 1) for name in wanted}
+
+
+def _value(name: str, part: Any, root: Mapping[str, Any], depth: int) -> Any:
+    shape = resolved(part, root)
+    for key in ("const", "default"):
+        if key in shape:
+            return shape[key]
+    for key in ("examples", "enum"):
+        choices = shape.get(key)
+        if isinstance(choices, list) and choices:
+            return choices[0]
+    return None if depth > _MAX_DEPTH else _made_up(name, shape, root, depth)
+
+
+def _made_up(name: str, shape: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+    match _kind(shape):
+        case "object":
+            made: Any = _object(shape, root, depth)
+        case "array":
+            made = _array(name, shape, root, depth)
+        case "integer" | "number" as kind:
+            made = _number(shape, whole=kind == "integer")
+        case "boolean":
+            made = True
+        case "null":
+            made = None
+        case _:
+            made = _text(name, shape)
+    return made
+
+
+def _kind(shape: Mapping[str, Any]) -> str:
+    kind = shape.get("type")
+    if isinstance(kind, list):
+        kind = next((each for each in kind if each != "null"), "null")
+    if isinstance(kind, str):
+        return kind
+    if "properties" in shape:
+        return "object"
+    return "array" if "items" in shape else "string"
+
+
+def _array(name: str, shape: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> list[Any]:
+    least = shape.get("minItems", 1)
+    count = min(max(least if isinstance(least, int) else 1, 1), 16)
+    if shape.get("maxItems") == 0:
+        return []
+    made = [_value(name, shape.get("items", {}), root, depth + 1) for _ in range(count)]
+    if shape.get("uniqueItems") and count > 1:
+        choices = resolved(shape.get("items"), root).get("enum")
+        if isinstance(choices, list):
+            return choices[:count]
+        return [f"{each}{at}" if isinstance(each, str) else at for at, each in enumerate(made, 1)]
+    return made
+
+
+def _number(shape: Mapping[str, Any], *, whole: bool) -> int | float:
+    """The simplest that fits: one, or what is next to a bound, or what is between them."""
+    low, above = _bound(shape, "minimum"), _bound(shape, "exclusiveMinimum")
+    high, below = _bound(shape, "maximum"), _bound(shape, "exclusiveMaximum")
+    step = _bound(shape, "multipleOf") or (1 if whole else None)
+    bounds = [each for each in (low, above, high, below) if each is not None]
+    candidates = [1, *bounds, *[each + 1 for each in bounds], *[each - 1 for each in bounds]]
+    candidates += [sum(bounds) / 2] if len(bounds) == 2 else []
+    if step:
+        candidates = [math.ceil(each / step) * step for each in candidates]
+    for each in candidates:
+        if (
+            (low is None or each >= low)
+            and (above is None or each > above)
+            and (high is None or each <= high)
+            and (below is None or each < below)
+        ):
+            return int(each) if float(each).is_integer() else each
+    return 1
+
+
+def _bound(shape: Mapping[str, Any], key: str) -> float | None:
+    value = shape.get(key)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _text(name: str, shape: Mapping[str, Any]) -> str:
+    named = next((text for part, text in _BY_NAME if part in name.lower()), _TEXT)
+    text = _FORMATS.get(str(shape.get("format")), named)
+    least, most = shape.get("minLength"), shape.get("maxLength")
+    if isinstance(least, int) and len(text) < min(least, 1024):
+        text = (text * least)[:least]
+    return text[:most] if isinstance(most, int) else text

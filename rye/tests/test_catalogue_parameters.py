@@ -1,0 +1,132 @@
+"""Schemas as people read them, and parameters made up from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lilux.schemas.schema_validator import SchemaValidator
+from rye.catalogue.example import example_parameters
+from rye.catalogue.parameters import parameters_of
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def test_every_parameter_with_its_kind_default_and_description() -> None:
+    schema = {
+        "properties": {
+            "deep": {"type": "boolean", "default": False},
+            "path": {"type": "string", "description": "the\n  file"},
+            "mode": {"enum": ["r", "w"], "title": "how"},
+        },
+        "required": ["path"],
+    }
+    assert [tuple(each) for each in parameters_of(schema)] == [
+        ("path", "string", True, "", "the file"),
+        ("deep", "boolean", False, "false", ""),
+        ("mode", 'one of "r", "w"', False, "", "how"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ({"type": "integer", "minimum": 0, "maximum": 9}, "integer, 0 to 9"),
+        ({"type": "integer", "minimum": 0}, "integer, at least 0"),
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 5}, "number, at most 5, above 0"),
+        ({"type": "array", "items": {"type": "string"}}, "list of string"),
+        ({"type": "array"}, "list"),
+        ({"type": ["string", "null"]}, "string or null"),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "string or integer"),
+        ({"const": 3}, "3"),
+        ({}, "any"),
+        ({"properties": {}}, "object"),
+        ({"$ref": "#/$defs/size"}, "integer, at least 1"),
+        ({"$ref": "#/$defs/nowhere"}, "any"),
+        ({"$ref": "#/$defs/loop"}, "any"),
+        ({"type": "string", "format": "uri"}, "string, uri"),
+        ({"enum": list(range(20))}, "one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more"),
+        (True, "any"),
+    ],
+)
+def test_kinds_are_told_in_words(part: Any, kind: str) -> None:
+    schema = {
+        "properties": {"x": part},
+        "$defs": {"size": {"type": "integer", "minimum": 1}, "loop": {"$ref": "#/$defs/loop"}},
+    }
+    assert parameters_of(schema)[0].kind == kind
+
+
+def test_fields_of_objects_and_of_list_elements_have_paths() -> None:
+    schema = of(
+        retry={"type": "object", "properties": {"times": {"type": "integer"}}},
+        edits={"type": "array", "items": {"properties": {"at": {"type": "integer"}}}},
+    )
+    assert [each.name for each in parameters_of(schema)] == [
+        "retry", "retry.times", "edits", "edits[].at",
+    ]  # fmt: skip
+
+
+def test_a_schema_that_contains_itself_comes_to_an_end() -> None:
+    schema = {"properties": {"child": {"$ref": "#"}}}
+    assert 1 < len(parameters_of(schema)) < 20
+
+
+def test_without_a_schema_there_are_none() -> None:
+    assert parameters_of(None) == ()
+    assert example_parameters(None) == {}
+
+
+SCHEMAS: list[dict[str, Any]] = [
+    of(name={"type": "string"}),
+    of(name={"type": "string", "minLength": 30}),
+    of(name={"type": "string", "maxLength": 2}),
+    of(n={"type": "integer", "minimum": 5, "maximum": 5}),
+    of(n={"type": "integer", "exclusiveMinimum": 0}),
+    of(n={"type": "integer", "maximum": -4}),
+    of(n={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+    of(n={"type": "integer", "multipleOf": 7, "minimum": 8}),
+    of(flag={"type": "boolean"}),
+    of(nothing={"type": "null"}),
+    of(maybe={"type": ["null", "integer"]}),
+    of(mode={"enum": ["fast", "slow"]}),
+    of(mode={"const": {"a": [1]}}),
+    of(text={"type": "string", "pattern": "^[A-Z]{3}$", "examples": ["ABC"]}),
+    of(when={"type": "string", "format": "date-time"}),
+    of(items={"type": "array", "items": {"type": "integer"}, "minItems": 3}),
+    of(items={"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True}),
+    of(items={"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True}),
+    of(deep=of(deeper=of(deepest={"type": "string"}))),
+    of(ref={"$ref": "#/$defs/x"}) | {"$defs": {"x": of(y={"type": "integer"})}},
+    of(either={"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+    {"allOf": [of(a={"type": "string"}), of(b={"type": "integer"})], "type": "object"},
+    {"type": "object", "properties": {"a": {"type": "string"}}, "minProperties": 1},
+    {"type": "object", "required": ["undescribed"]},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=str)
+def test_an_example_passes_the_schema(schema: dict[str, Any]) -> None:
+    made = example_parameters(schema)
+    assert made is not None
+    assert SchemaValidator().compile(schema).validate(made).valid
+
+
+def test_only_what_is_required_if_that_is_enough() -> None:
+    schema = of(path={"type": "string"})
+    schema["properties"]["more"] = {"type": "string"}
+    assert example_parameters(schema) == {"path": "README.md"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        of(text={"type": "string", "pattern": "^[A-Z]{3}$"}),
+        of(text={"not": {}}),
+        {"type": "nonsense"},
+    ],
+)
+def test_none_rather_than_one_that_would_be_refused(schema: dict[str, Any]) -> None:
+    assert example_parameters(schema) is None

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from rye.executor.result import ExecutionResult
     from rye.items.element import ChainElement
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AmbiguousIdError",
     "AnchorError",

@@ -1,0 +1,111 @@
+"""What the command ``rye`` costs as a whole, each time in a new process, in one run.
+
+1. ``rye --version`` ÷ ``python -c pass``.
+2. ``rye run`` of a tool on the bash runtime, with every check on, ÷ ``python -c pass``.
+3. ``rye list`` with 1,000 tools ÷ the same with 10, once indexed.
+
+The commands take turns, and medians are compared. Compiled modules may be kept, as where Rye is
+installed; everything that Rye remembers on disk is there from the first, unmeasured rounds.
+
+Usage: python bench/rye_cli.py [rounds]
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
+
+from rye_project import Project
+from table import Row, alternating_medians, finish
+
+VERSION_LIMIT = 2.5
+RUN_LIMIT = 5.0
+LIST_LIMIT = 2.0
+
+RYE = str(Path(sys.executable).with_name("rye"))
+TOOL = """\
+#!/usr/bin/env bash
+# /// rye
+# version = "1.0.0"
+# tool_type = "bash"
+# executor_id = "rye/core/runtimes/bash_runtime"
+# description = "A tool that the benchmark runs."
+# ///
+echo hello
+"""
+
+
+def caller(project: Project, argv: Sequence[str], expected: str) -> Callable[[], None]:
+    """Runs ``argv`` in the project and checks the beginning of what it prints."""
+    environ = {
+        name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ
+    }
+    environ |= {"HOME": str(project.user), "USER_SPACE": str(project.user)}
+
+    def call() -> None:
+        done = subprocess.run(
+            argv, cwd=project.path, env=environ, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith(expected), done.stdout
+
+    return call
+
+
+def with_tools(folder: Path, count: int) -> Project:
+    """A project with that many tools, in folders of a hundred; a list verifies none of them."""
+    project = Project(folder, shipped_system=True)
+    for number in range(count):
+        project.tool(f"pack{number // 100}/tool{number}.sh", TOOL, signed=False)
+    return project
+
+
+def measure(folder: Path, rounds: int) -> list[Row]:
+    project = Project(folder / "run", shipped_system=True)
+    project.tool("bench/hello.sh", TOOL)
+    bare, version, run = alternating_medians(
+        rounds,
+        caller(project, [sys.executable, "-c", "pass"], ""),
+        caller(project, [RYE, "--version"], "rye "),
+        caller(project, [RYE, "run", "bench/hello"], "hello\n"),
+    )
+    few, many = alternating_medians(
+        rounds,
+        caller(with_tools(folder / "few", 10), [RYE, "list"], ""),
+        caller(with_tools(folder / "many", 1000), [RYE, "list"], ""),
+    )
+    ms = 1000
+    return [
+        Row(
+            "rye --version ÷ python -c pass",
+            version / bare,
+            VERSION_LIMIT,
+            detail=f"{version / ms:.1f} / {bare / ms:.1f} ms",
+        ),
+        Row(
+            "rye run, bash runtime ÷ python -c pass",
+            run / bare,
+            RUN_LIMIT,
+            detail=f"{run / ms:.1f} / {bare / ms:.1f} ms",
+        ),
+        Row(
+            "rye list of 1,000 tools ÷ of 10",
+            many / few,
+            LIST_LIMIT,
+            detail=f"{many / ms:.1f} / {few / ms:.1f} ms",
+        ),
+    ]
+
+
+def main() -> int:
+    """Run all; the exit code says whether the limits were kept."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    with tempfile.TemporaryDirectory() as folder:
+        return finish(measure(Path(folder), rounds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""``python -m rye`` is the command ``rye``."""
+
+from rye.cli.entry import main
+
+main()

@@ -1,0 +1,1 @@
+"""One module for each command; a command is imported when it is called."""

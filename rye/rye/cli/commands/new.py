@@ -1,0 +1,103 @@
+"""``rye new``: a tool from a template."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from rye.cli.printing import plain, print_json, style
+from rye.cli.surroundings import Surroundings
+from rye.cli.tool_templates import TEMPLATES
+
+if TYPE_CHECKING:
+    from rye.cli.scaffold import NewTool
+    from rye.spaces.model import SpaceName
+
+_LIST = "\n".join(f"      {each.name:<14} {each.summary}" for each in TEMPLATES)
+
+_HELP = f"""Write a new tool from a template, signed and ready to run.
+
+    NAME is the tool's id: team/hello becomes .ai/tools/team/hello with the extension of its
+    language. An existing tool is never overwritten.
+
+    \b
+    Runtimes:
+{_LIST}
+
+    The id of a runtime of your own gives a file with the metadata and no more.
+
+    \b
+    Examples:
+      rye new hello
+      rye new team/backup --runtime bash --description 'Copies the notes to the backup disk'
+      rye new weather --runtime http --space user
+    """
+
+
+@click.command(help=_HELP)
+@click.argument("name")
+@click.option("--runtime", "-r", default="python", show_default=True, help="What the tool runs on.")
+@click.option(
+    "--space",
+    type=click.Choice(["project", "user"]),
+    default="project",
+    show_default=True,
+    help="This project, or all projects of yours.",
+)
+@click.option("--description", "-d", default="", help="What the tool does, in one line.")
+@click.option("--extension", metavar="EXT", help="Of the file, for a runtime of your own.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def command(
+    surroundings: Surroundings,
+    *,
+    name: str,
+    runtime: str,
+    space: SpaceName,
+    description: str,
+    extension: str | None,
+    as_json: bool,
+) -> None:
+    from rye.cli.scaffold import new_tool
+    from rye.cli.template_choice import find_template
+    from rye.spaces.resolver import Resolver
+
+    context = surroundings.context
+    resolver = Resolver(context)
+    template = find_template(runtime, resolver, extension)
+    made = new_tool(name, template, context, resolver, space=space, description=description)
+    if as_json:
+        print_json(
+            {
+                "item_id": made.item_id,
+                "path": str(made.path),
+                "space": space,
+                "executor_id": template.executor_id,
+                "signer": made.fingerprint,
+            }
+        )
+    else:
+        _tell(made)
+
+
+def _tell(made: NewTool) -> None:
+    click.echo(f"{style('created', fg='green')} {plain(str(made.path))}, signed with your key")
+    item = shlex.quote(made.item_id)
+    if made.hidden_by is not None:
+        click.echo(
+            f"note: here '{plain(made.item_id)}' still means {plain(str(made.hidden_by.path))}",
+            err=True,
+        )
+    elif made.instead_of is not None:
+        click.echo(
+            f"note: '{plain(made.instead_of.asked)}' meant {plain(str(made.instead_of.path))} "
+            "until now",
+            err=True,
+        )
+    bare = bool(made.template.source)
+    first = f"rye show {item}" if bare else f"rye run {item} {shlex.quote(made.template.example)}"
+    click.echo("\nNext:")
+    click.echo(f"  {style(plain(first), bold=True)}")
+    click.echo(f"  {style(plain(f'rye sign {item}'), bold=True)}   after every change of the file")

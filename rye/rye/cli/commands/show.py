@@ -1,0 +1,44 @@
+"""``rye show``: what a tool does, its parameters and an example call."""
+
+from __future__ import annotations
+
+import click
+
+from rye.cli import completing
+from rye.cli.failure import tell
+from rye.cli.printing import echo, print_json
+from rye.cli.surroundings import Surroundings
+
+
+@click.command()
+@click.argument("item", shell_complete=completing.items)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def command(surroundings: Surroundings, item: str, as_json: bool) -> None:
+    """Show what ITEM does, its parameters, who signed it, and a call that its schema accepts.
+
+    Nothing is run; what would keep it from running is told. A short id, such as grep, is enough if
+    only one file bears it.
+
+    \b
+    Examples:
+      rye show rye/fs/grep
+      rye show bash --json
+    """
+    from rye.catalogue.catalogue import Catalogue
+    from rye.catalogue.example import example_parameters
+    from rye.cli.item_page import as_json as json_page
+    from rye.cli.item_page import example_call, objection, page
+    from rye.executor.inspection import inspect_chain
+
+    context = surroundings.context
+    entry = Catalogue(context).entry(item)
+    seen = inspect_chain(entry.item_id, context)
+    parameters = None if entry.fault else example_parameters(entry.schema)
+    call = None if parameters is None else example_call(entry, parameters)
+    if as_json:
+        print_json(json_page(entry, call, seen))
+    else:
+        echo(page(entry, call, seen))
+    if refused := objection(entry, seen):
+        tell(refused)

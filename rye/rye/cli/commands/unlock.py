@@ -1,0 +1,38 @@
+"""``rye unlock``: remove the pins of tools."""
+
+from __future__ import annotations
+
+import click
+
+from rye.cli import completing
+from rye.cli.printing import plain, print_json
+from rye.cli.surroundings import Surroundings
+
+
+@click.command()
+@click.argument(
+    "items", metavar="ITEM...", nargs=-1, required=True, shell_complete=completing.tools
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def command(surroundings: Surroundings, items: tuple[str, ...], as_json: bool) -> None:
+    """Remove the project's lockfiles of tools, of every version.
+
+    The tools need not be there any more. The next run pins them again, as they are then.
+
+    \b
+    Examples:
+      rye unlock team/hello
+    """
+    from rye.executor.locking import Locking
+
+    locking = Locking(surroundings.context)
+    removed = []
+    for item in items:
+        paths = locking.unpin(item)
+        removed += [str(path) for path in paths]
+        if not as_json:
+            for path in paths:
+                click.echo(f"removed {plain(str(path))}")
+    if as_json:
+        print_json({"removed": removed})

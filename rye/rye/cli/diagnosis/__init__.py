@@ -1,0 +1,1 @@
+"""What ``rye doctor`` looks at: each module gives findings, and changes nothing."""

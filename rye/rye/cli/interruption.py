@@ -1,0 +1,95 @@
+"""What ends a call from outside: Ctrl-C, termination, a terminal or a reader that is gone.
+
+The first one ends the call. Those that follow while the tool's processes are being ended are
+ignored, so that an impatient second Ctrl-C leaves nobody behind.
+"""
+
+from __future__ import annotations
+
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The call was ended by a signal, or as if by one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"signal {number}")
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell knows it."""
+        return 128 + self.number
+
+
+class Interruption:
+    """Listens for the signals, in the main thread, while it is used as a context.
+
+    They are raised as :class:`Interrupted`, wherever the program is. What was ignored before the
+    start, as by ``nohup``, still is.
+    """
+
+    def __init__(self) -> None:
+        self.tool_began = False
+        """Whether there was something to end."""
+        self._received: int | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._waiting = False
+        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
+
+    def __enter__(self) -> Interruption:
+        for number in _SIGNALS:
+            before = signal.getsignal(number)
+            if before is not signal.SIG_IGN:
+                self._before[number] = before
+                signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def end(self, number: int) -> None:
+        """End the call as if that signal had come; also from within a signal handler."""
+        if self._received is not None:
+            return
+        self._received = number
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        if self._task is None or self._waiting:
+            raise Interrupted(number)
+
+    def during(self, wait: Callable[[], None]) -> None:
+        """Do something that may wait for others; it is broken off when the call is ended, and not
+        even begun after that."""
+        if self._received is not None:
+            return
+        try:
+            self._waiting = True
+            wait()
+        except Interrupted:
+            if self._task is None:
+                raise
+        finally:
+            self._waiting = False
+
+    def cancel(self, task: asyncio.Task[object] | None) -> None:
+        """From now on end the call by cancelling ``task``: an exception out of nowhere could leave
+        an event loop's callbacks half done. ``None`` when the task is done."""
+        self._task = task
+
+    def raise_received(self) -> None:
+        """For after a cancellation: raise what caused it, if it was a signal."""
+        if self._received is not None:
+            raise Interrupted(self._received) from None
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        self.end(number)

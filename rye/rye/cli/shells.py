@@ -1,0 +1,89 @@
+"""Completion scripts, and the answers to the questions that they ask.
+
+Bash takes a word apart at ``=`` and ``:``, and puts a blank after what it completed; so its script
+sends the whole line, gets the part that bash will replace, and leaves the blank away after
+``key=``. For the other shells click's own scripts do.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    shell_complete,
+    split_arg_string,
+)
+
+from rye.cli.app import COMPLETION_VARIABLE
+
+_BASH_SCRIPT = """\
+%(complete_func)s() {
+    local response type value
+    COMPREPLY=()
+    response=$(COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" COMP_WORDBREAKS="$COMP_WORDBREAKS" \\
+        %(complete_var)s=bash_complete "$1" 2>/dev/null)
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain)
+                [[ $value == *= ]] && compopt -o nospace
+                printf -v value %%q "$value"
+                COMPREPLY+=("$value")
+                ;;
+        esac
+    done <<< "$response"
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class WholeLineBash(BashComplete):
+    """Bash, asked with the whole line instead of the words that it makes of it."""
+
+    source_template: ClassVar[str] = _BASH_SCRIPT
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ.get("COMP_LINE", "")
+        point = os.environ.get("COMP_POINT", "")
+        before = line[: int(point)] if point.isdecimal() else line
+        words = split_arg_string(before)[1:]
+        if not words or before[-1].isspace():
+            return words, ""
+        return words[:-1], words[-1]
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        found = super().get_completions(args, incomplete)
+        breaks = os.environ.get("COMP_WORDBREAKS", "=:")
+        kept = max((incomplete.rfind(mark) for mark in "=:" if mark in breaks), default=-1) + 1
+        for item in found:
+            item.value = str(item.value)[kept:]
+        return found
+
+
+SHELLS: dict[str, type[ShellComplete]] = {
+    "bash": WholeLineBash,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
+
+
+def script_for(app: click.Command, shell: str) -> str:
+    """The script that makes ``shell`` complete the command."""
+    return SHELLS[shell](app, {}, "rye", COMPLETION_VARIABLE).source()
+
+
+def answer_shell(app: click.Command, instruction: str) -> int:
+    """Print what a completion script asked for; ``instruction`` is like ``bash_complete``."""
+    add_completion_class(WholeLineBash)
+    extra: dict[str, Any] = {}
+    return shell_complete(app, extra, "rye", COMPLETION_VARIABLE, instruction)

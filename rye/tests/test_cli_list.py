@@ -1,0 +1,152 @@
+"""``rye list``: what is listed, how, and what is told beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rye_command import Terminal, environment, rye
+from rye_console import Console
+
+TOOL = """\
+version: "1.2.0"
+executor_id: rye/core/primitives/subprocess
+tool_type: shell
+description: {description}
+"""
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Console:
+    console = Console(tmp_path)
+    put(console, "team/hello", "says hello")
+    return console
+
+
+def put(console: Console, item_id: str, description: str, space: str = "project") -> Path:
+    text = TOOL.format(description=description)
+    return console.project.tool(f"{item_id}.yaml", text, space=space, signed=False)  # type: ignore[arg-type] # a name of one
+
+
+def listed(console: Console, *args: str) -> list[str]:
+    return [each["item_id"] for each in console.json("list", *args)]
+
+
+def test_a_row_has_id_version_space_and_description(console: Console) -> None:
+    done = console("list", "team")
+    assert (done.code, done.stdout, done.stderr) == (
+        0,
+        "team/hello  1.2.0  project  says hello\n",
+        "",
+    )
+
+
+def test_tools_are_listed_and_what_they_run_on_is_not(console: Console) -> None:
+    ids = listed(console)
+    assert "team/hello" in ids
+    assert "rye/bash/bash" in ids
+    assert not [each for each in ids if each.startswith("rye/core/")]
+    everything = listed(console, "--all")
+    assert "rye/core/runtimes/bash_runtime" in everything
+    assert "rye/core/primitives/subprocess" in everything
+    assert not [each for each in everything if "/lib/" in each]
+
+
+def test_it_can_be_narrowed_by_prefix_space_and_type(console: Console) -> None:
+    put(console, "mine/own", "of the user", space="user")
+    assert listed(console, "rye/f")[0] == "rye/fs/edit"
+    assert listed(console, "--space", "user") == ["mine/own"]
+    assert listed(console, "--space", "project") == ["team/hello"]
+    assert listed(console, "--type", "shell") == ["mine/own", "team/hello"]
+    assert "rye/core/runtimes/bash_runtime" in listed(console, "--type", "runtime")
+
+
+def test_json_has_the_names_of_the_catalogue(console: Console) -> None:
+    (each,) = console.json("list", "team/")
+    assert each == {
+        "item_id": "team/hello",
+        "space": "project",
+        "bundle": "",
+        "path": str(console.path / ".ai/tools/team/hello.yaml"),
+        "version": "1.2.0",
+        "tool_type": "shell",
+        "executor_id": "rye/core/primitives/subprocess",
+        "category": "",
+        "description": "says hello",
+        "fault": "",
+    }
+
+
+def test_a_file_that_cannot_be_read_is_listed_and_told(console: Console) -> None:
+    path = console.project.tool("team/broken.yaml", "executor_id: 3\n", signed=False)
+    done = console("list", "team")
+    assert done.code == 0
+    assert "team/broken  ?      project  cannot be read\n" in done.stdout
+    assert done.stderr == (
+        f"rye: {path}:1: expected an item id or an explicit none, got a number in 'executor_id'; "
+        "correct it and sign again\n"
+    )
+
+
+def test_two_files_of_one_id_are_told(console: Console) -> None:
+    console.project.tool("team/hello.py", "", signed=False)
+    done = console("list")
+    assert "'team/hello' is both" in done.stderr
+    assert "team/hello" not in done.stdout
+
+
+def test_nothing_that_fits_says_what_to_do(console: Console) -> None:
+    done = console("list", "nowhere/")
+    assert (done.code, done.stdout) == (0, "")
+    assert done.stderr == "rye: no tool fits; see all with `rye list --all`\n"
+    assert console("list", "nowhere/", "--json").stdout == "[]\n"
+
+
+def test_an_unknown_space_is_misuse(console: Console) -> None:
+    assert console("list", "--space", "moon").code == 2
+
+
+def test_what_a_description_says_cannot_steer_the_terminal(console: Console) -> None:
+    put(console, "team/evil", '"\\e]0;owned\\a\\e[31mred\\u202e \\u009b2J\\r\\nnext"')
+    done = console("list", "team/evil")
+    assert done.stdout.isprintable() or done.stdout.strip("\n").isprintable()
+    assert "\\x1b]0;owned" in done.stdout
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_narrow_terminal_cuts_the_description_and_a_pipe_does_not(console: Console) -> None:
+    put(console, "team/wordy", "many words " * 20)
+    with Terminal(
+        "list", "team", cwd=console.path, user=console.user, env={"NO_COLOR": "1"}, columns=60
+    ) as terminal:
+        assert terminal.finish() == 0
+    assert max(map(len, terminal.shown.splitlines())) == 60
+    assert "…" in terminal.shown
+    assert "\x1b" not in terminal.shown
+    piped = rye("list", "team", cwd=console.path, user=console.user)
+    assert "…" not in piped.stdout
+    assert "many words " * 19 in piped.stdout
+
+
+def test_an_indexed_list_loads_nothing_heavy(console: Console) -> None:
+    console("list")
+    heavy = ["asyncio", "yaml", "cryptography", "msgspec", "jsonschema_rs", "httpx2", "mcp"]
+    script = (
+        "import sys; from rye.cli.conduct import conduct; code = conduct(['list']);"
+        f"print([name for name in {heavy} if name in sys.modules], code, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=console.path,
+        env=environment(console.user),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "[] 0\n"
+
+
+def test_help_has_examples(console: Console) -> None:
+    assert "rye list --type runtime" in console("list", "--help").stdout

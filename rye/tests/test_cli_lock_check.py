@@ -1,0 +1,163 @@
+"""``rye lock --check`` and ``rye unlock``: all pins of a project, and their end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rye_console import Console
+
+SUBPROCESS = "rye/core/primitives/subprocess"
+RUNTIME: dict[str, Any] = {
+    "tool_type": "runtime",
+    "executor_id": SUBPROCESS,
+    "config": {"command": "touch", "args": ["{project_path}/ran"]},
+}
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Console:
+    console = Console(tmp_path)
+    console.project.yaml("runtimes/touch", **RUNTIME)
+    console.project.yaml("tools/hello", executor_id="runtimes/touch")
+    return console
+
+
+def change(console: Console, **fields: Any) -> Path:
+    """Another content of the tool, validly signed."""
+    return console.project.yaml(
+        "tools/hello", **{"executor_id": "runtimes/touch", "description": "changed", **fields}
+    )
+
+
+def lockfile(console: Console, version: str = "1.0.0") -> Path:
+    return console.project.lockfile("tools/hello", version)
+
+
+class TestCheck:
+    def test_a_project_without_lockfiles_passes(self, console: Console) -> None:
+        done = console("lock", "--check")
+
+        assert (done.code, done.stdout) == (0, "no lockfiles; pin a tool with: rye lock ITEM\n")
+
+    def test_every_state_is_listed(self, console: Console) -> None:
+        for name in ("good", "bumped", "changed", "corrupt", "gone", "unpinned"):
+            console.project.command(f"tools/{name}", "true")
+            assert console("lock", f"tools/{name}").code == 0
+        console.project.command("tools/bumped", "true", version="2.0.0")
+        console("lock", "tools/bumped")
+        console.project.command("tools/changed", "true", description="other")
+        console.project.lockfile("tools/corrupt").write_text("{}")
+        (console.path / ".ai" / "tools" / "tools" / "gone.yaml").unlink()
+        console.project.command("tools/unpinned", "true", version="2.0.0")
+
+        done = console("lock", "--check")
+
+        assert done.code == 5
+        assert [line.split()[:3] for line in done.stdout.splitlines()] == [
+            ["superseded", "tools/bumped", "1.0.0"],
+            ["holds", "tools/bumped", "2.0.0"],
+            ["violated", "tools/changed", "1.0.0"],
+            ["corrupt", "tools/corrupt", "1.0.0"],
+            ["gone", "tools/gone", "1.0.0"],
+            ["holds", "tools/good", "1.0.0"],
+            ["violated", "tools/unpinned", "1.0.0"],
+        ]
+        told = done.stderr.splitlines()
+        assert len(told) == 4
+        assert told[0].endswith("an upgrade; accept it with: rye lock --update tools/changed")
+        assert told[2].endswith("which is gone; remove it with: rye unlock tools/gone")
+        assert told[3].endswith(
+            "is 2.0.0, which is not pinned; pin it with: rye lock tools/unpinned"
+        )
+
+    def test_pins_that_hold_pass(self, console: Console) -> None:
+        console("lock", "tools/hello")
+
+        done = console("lock", "--check")
+
+        assert (done.code, done.stdout) == (0, f"holds  tools/hello  1.0.0  {lockfile(console)}\n")
+
+    def test_a_changed_runtime_breaks_the_pin(self, console: Console) -> None:
+        console("lock", "tools/hello")
+        console.project.yaml("runtimes/touch", **RUNTIME, description="other")
+
+        (done,) = console.json("lock", "--check")
+
+        assert (done["state"], done["error_type"]) == ("violated", "LockUpgradeError")
+        assert console("lock", "--check").code == 5
+
+    def test_a_dependency_that_appears_breaks_the_pin(self, console: Console) -> None:
+        console("new", "kit/tool")
+        console.project.tool("kit/__init__.py", "")
+        console("lock", "kit/tool")
+        console.project.tool("kit/extra.py", "")
+
+        done = console("lock", "--check")
+
+        assert done.code == 5
+        assert "the dependency extra.py is not pinned" in done.stderr
+
+    def test_another_tool_of_the_same_stem_does_not_stand_in(self, console: Console) -> None:
+        console.project.command("solo", "true")
+        console("lock", "solo")
+        (console.path / ".ai" / "tools" / "solo.yaml").unlink()
+        console.project.command("team/solo", "true")
+
+        assert [one["state"] for one in console.json("lock", "--check")] == ["gone"]
+
+    def test_a_lockfile_under_another_name_is_corrupt(self, console: Console) -> None:
+        console("lock", "tools/hello")
+        lockfile(console).rename(lockfile(console, "9"))
+
+        (done,) = console.json("lock", "--check")
+
+        assert (done["state"], done["version"]) == ("corrupt", "9")
+
+
+class TestUnlock:
+    def test_every_version_is_removed(self, console: Console) -> None:
+        console("lock", "tools/hello")
+        change(console, version="2.0.0")
+        console("lock", "tools/hello")
+
+        done = console("unlock", "hello")
+
+        assert (done.code, done.stdout) == (
+            0,
+            f"removed {lockfile(console)}\nremoved {lockfile(console, '2.0.0')}\n",
+        )
+        assert not lockfile(console).exists()
+
+    def test_a_tool_that_is_gone_can_be_unlocked(self, console: Console) -> None:
+        console("lock", "tools/hello")
+        (console.path / ".ai" / "tools" / "tools" / "hello.yaml").unlink()
+        lockfile(console).write_text("corrupt, too")
+
+        assert console.json("unlock", "tools/hello") == {"removed": [str(lockfile(console))]}
+
+    def test_only_the_tool_itself_is_unlocked(self, console: Console) -> None:
+        console.project.command("tools/hello2", "true")
+        console.project.command("hello", "true")
+        for name in ("tools/hello", "tools/hello2", "hello"):
+            assert console("lock", name).code == 0
+
+        assert console("unlock", "tools/hello").code == 0
+
+        assert [one["item_id"] for one in console.json("lock", "--check")] == [
+            "hello",
+            "tools/hello2",
+        ]
+
+    def test_a_tool_without_a_pin_is_not_found(self, console: Console) -> None:
+        done = console("unlock", "tools/hello")
+
+        assert done.code == 3
+        assert done.stderr == (
+            f"rye: {console.path}/.ai/lockfiles has no lockfile of 'tools/hello'; "
+            "see those that there are with: rye lock --check\n"
+        )
+
+    def test_an_id_cannot_lead_out_of_the_folder(self, console: Console) -> None:
+        assert console("unlock", "../../precious").code == 2

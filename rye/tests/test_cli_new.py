@@ -1,0 +1,287 @@
+"""``rye new``: a tool from each template, and every reason not to make one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from loopback_http import LoopbackServer, respond
+from rye.cli.tool_templates import TEMPLATES
+from rye_command import rye
+from rye_console import Console
+
+NODE = shutil.which("node")
+UV = shutil.which("uv")
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Console:
+    return Console(tmp_path)
+
+
+def run(console: Console, *args: str) -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {
+        "PATH": path,
+        "UV_OFFLINE": "1",
+        "UV_CACHE_DIR": str(console.user / "cache"),
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+    done = rye("run", *args, cwd=console.path, user=console.user, env=env)
+    assert done.code == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("runtime", "extension", "data"),
+    [
+        ("python", ".py", True),
+        ("python-script", ".py", True),
+        pytest.param(
+            "uv", ".py", True, marks=pytest.mark.skipif(UV is None, reason="uv is not installed")
+        ),
+        ("bash", ".sh", False),
+        pytest.param(
+            "node",
+            ".mjs",
+            True,
+            marks=pytest.mark.skipif(NODE is None, reason="node is not installed"),
+        ),
+    ],
+)
+def test_a_tool_in_a_language_runs_at_once_and_takes_its_parameters(
+    console: Console, runtime: str, extension: str, data: bool
+) -> None:
+    made = console("new", "team/greet", "--runtime", runtime)
+
+    assert (made.code, made.stderr) == (0, "")
+    path = console.path / ".ai" / "tools" / "team" / f"greet{extension}"
+    assert made.stdout == (
+        f"created {path}, signed with your key\n\nNext:\n  rye run team/greet name=you\n"
+        "  rye sign team/greet   after every change of the file\n"
+    )
+    assert "rye sign team/greet" in path.read_text()
+    shown = run(console, "team/greet", "name=Ada", "times=2")
+    if data:
+        assert json.loads(shown) == {"greeting": "Hello, Ada! Hello, Ada!"}
+    else:
+        assert shown == "Hello, Ada!\nHello, Ada!\n"
+
+
+def strips_types() -> bool:
+    script = "process.stdout.write(String(Boolean(process.features.typescript)))"
+    return NODE is not None and subprocess.check_output([NODE, "-e", script]) == b"true"
+
+
+@pytest.mark.skipif(not strips_types(), reason="needs a node that strips types (22.18)")
+def test_a_tool_in_typescript_runs_at_once(console: Console) -> None:
+    assert console("new", "greet", "--runtime", "typescript").code == 0
+
+    assert json.loads(run(console, "greet")) == {"greeting": "Hello, World!"}
+
+
+def test_a_command_runs_at_once(console: Console) -> None:
+    assert console("new", "greet", "--runtime", "command").code == 0
+
+    assert run(console, "greet", "name=%s $(id)") == "Hello, %s $(id)!\n"
+
+
+def test_an_http_tool_runs_at_once(console: Console) -> None:
+    assert console("new", "fetch", "--runtime", "http").code == 0
+
+    with LoopbackServer() as server:
+        url = server.on("/x", respond(200, json={"ok": 1}))
+        assert json.loads(run(console, "fetch", f"url={url}")) == {"ok": 1}
+
+
+def test_a_tool_of_an_mcp_server_runs_at_once(console: Console) -> None:
+    pytest.importorskip("mcp", reason="the mcp extra is not installed")
+    assert console("new", "find", "--runtime", "mcp").code == 0
+
+    found = json.loads(run(console, "find", "query=read a file"))
+
+    assert "rye/fs/read" in [tool["item_id"] for tool in found["tools"]]
+
+
+def test_every_template_declares_what_it_says(console: Console) -> None:
+    said = 'it\'s a "C:\\new" @@ITEM@@ é # {x}'
+    for template in TEMPLATES:
+        made = console.json(
+            "new", f"t/{template.name}", "--runtime", template.name, "--description", said
+        )
+        shown = console.json("show", f"t/{template.name}")
+        assert made["executor_id"] == shown["executor_id"] == template.executor_id
+        assert shown["description"] == said
+
+
+def test_a_runtime_may_be_named_by_its_item_id(console: Console) -> None:
+    made = console.json("new", "a", "--runtime", "rye/core/runtimes/bash_runtime")
+
+    assert made["path"].endswith("/a.sh")
+    assert run(console, "a") == "Hello, World!\n"
+
+
+def test_a_runtime_of_the_project_gives_a_bare_tool(console: Console) -> None:
+    console.project.yaml(
+        "runtimes/cat",
+        tool_type="runtime",
+        executor_id="rye/core/primitives/subprocess",
+        env_config={"interpreter": {"type": "system_binary", "binary": "perl", "var": "PERL"}},
+        config={"command": "cat", "args": ["{tool_path}"]},
+    )
+
+    made = console("new", "script", "--runtime", "runtimes/cat")
+
+    assert made.code == 0, made.stderr
+    assert made.stdout.endswith(
+        "Next:\n  rye show script\n  rye sign script   after every change of the file\n"
+    )
+    text = (console.path / ".ai" / "tools" / "script.pl").read_text()
+    assert '# executor_id = "runtimes/cat"\n' in text
+
+
+@pytest.mark.parametrize(
+    ("extension", "line"),
+    [
+        (".lua", '-- executor_id = "runtimes/odd"\n'),
+        (".py", '__executor_id__ = "runtimes/odd"\n'),
+        (".yaml", 'executor_id: "runtimes/odd"\n'),
+    ],
+)
+def test_a_runtime_that_does_not_say_what_it_runs_needs_an_extension(
+    console: Console, extension: str, line: str
+) -> None:
+    console.project.yaml(
+        "runtimes/odd",
+        tool_type="runtime",
+        executor_id="rye/core/primitives/subprocess",
+        config={"command": "cat", "args": ["{tool_path}"]},
+    )
+
+    refused = console("new", "script", "--runtime", "odd")
+
+    assert refused.code == 2
+    assert refused.stderr == (
+        "rye: wrong call of the runtime 'runtimes/odd': nothing says which files it runs; "
+        "add for example: --extension .rb\n"
+    )
+    assert console("new", "script", "--runtime", "odd", "--extension", extension).code == 0
+    path = console.path / ".ai" / "tools" / f"script{extension}"
+    assert line in path.read_text()
+    assert line in run(console, "script")
+
+
+def test_an_unknown_runtime_lists_those_that_there_are(console: Console) -> None:
+    refused = console("new", "a", "--runtime", "cobol")
+
+    assert refused.code == 2
+    assert refused.stderr == (
+        "rye: wrong runtime 'cobol': expected one of python, python-script, uv, bash, node, "
+        "typescript, command, http, mcp, or the id of a runtime; see what each is for with: "
+        "rye new --help\n"
+    )
+    assert list((console.path / ".ai" / "tools").iterdir()) == []
+
+
+def test_a_tool_is_no_runtime(console: Console) -> None:
+    refused = console("new", "a", "--runtime", "rye/fs/read")
+
+    assert refused.code == 2
+    assert "and runs no other; use one of python," in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../evil", "item id '../evil' has the part '..', which begins with a dot"),
+        ("/etc/evil", "item id '/etc/evil' is an absolute path"),
+        ("subprocess", "item id 'subprocess' is reserved for a primitive; choose another name"),
+        (
+            "rye/core/primitives/http_client",
+            "item id 'rye/core/primitives/http_client' is reserved for a primitive",
+        ),
+        ("hello.py", "item id 'hello.py' ends in an extension; leave it out: hello"),
+    ],
+)
+def test_a_name_that_no_tool_may_have_is_refused(console: Console, name: str, message: str) -> None:
+    refused = console("new", name)
+
+    assert refused.code == 2
+    assert refused.stderr.startswith(f"rye: {message}")
+    assert list((console.path / ".ai" / "tools").iterdir()) == []
+
+
+def test_an_existing_tool_is_never_overwritten_whatever_its_language(console: Console) -> None:
+    path = console.project.tool("team/a.sh", "echo precious\n", signed=False)
+
+    refused = console("new", "team/a", "--runtime", "python")
+
+    assert refused.code == 1
+    assert refused.stderr == (
+        f"rye: 'team/a' is there already: {path}; choose another name, or remove that file\n"
+    )
+    assert [one.name for one in path.parent.iterdir()] == ["a.sh"]
+    assert path.read_text() == "echo precious\n"
+
+
+def test_no_tool_is_written_through_a_link_out_of_the_space(
+    console: Console, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (console.path / ".ai" / "tools" / "team").symlink_to(elsewhere)
+
+    refused = console("new", "team/a")
+
+    assert refused.code == 1
+    assert "a symbolic link leads out of" in refused.stderr
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_file_in_the_way_of_a_folder_is_told(console: Console) -> None:
+    console.project.tool("team", "x", signed=False)
+
+    refused = console("new", "team/a")
+
+    assert refused.code == 1
+    assert "is in the way of a folder; choose another name, or move that file" in refused.stderr
+
+
+@pytest.mark.parametrize("description", ["two\nlines", "\x1b[31mred", "x" * 501])
+def test_a_description_is_one_printable_line(console: Console, description: str) -> None:
+    refused = console("new", "a", "--description", description)
+
+    assert refused.code == 2
+    assert refused.stderr == (
+        "rye: wrong description: expected one line of at most 500 printable characters; "
+        "shorten it; the file can say more\n"
+    )
+
+
+def test_the_user_space_serves_every_project(console: Console) -> None:
+    made = console.json("new", "mine", "--space", "user", "--runtime", "bash")
+
+    assert made["path"] == str(console.user / ".ai" / "tools" / "mine.sh")
+    assert run(console, "mine") == "Hello, World!\n"
+
+
+def test_what_the_id_meant_before_is_told(console: Console) -> None:
+    made = console("new", "rye/fs/read")
+
+    assert made.code == 0
+    assert made.stderr.startswith("note: 'rye/fs/read' meant ")
+    made = console("new", "team/bash_runtime")
+    assert made.stderr.startswith("note: 'bash_runtime' meant ")
+
+
+def test_a_tool_that_the_project_hides_is_told(console: Console) -> None:
+    path = console.project.tool("a.sh", "x", signed=False)
+
+    made = console("new", "a", "--space", "user")
+
+    assert made.stderr == f"note: here 'a' still means {path}\n"

@@ -1,0 +1,166 @@
+"""``rye show``: the page of a tool, and a call that it would accept."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rye.cli.values import parse_values
+from rye_command import Terminal
+from rye_console import Console
+
+SUBPROCESS = "rye/core/primitives/subprocess"
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Console:
+    return Console(tmp_path)
+
+
+def put(console: Console, item_id: str = "team/hello", **fields: Any) -> Path:
+    config = {"command": "true"}
+    return console.project.yaml(item_id, executor_id=SUBPROCESS, config=config, **fields)
+
+
+def test_the_whole_page(console: Console) -> None:
+    path = put(
+        console,
+        description="Says hello.",
+        category="greetings",
+        annotations={"read_only": True, "open_world": False},
+        config_schema={
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "whom to greet"},
+                "times": {"type": "integer", "minimum": 1, "maximum": 9, "default": 1},
+                "how": {"type": "object", "properties": {"loud": {"type": "boolean"}}},
+            },
+            "required": ["name"],
+        },
+    )
+    done = console("show", "team/hello")
+    assert (done.code, done.stderr) == (0, "")
+    signer = console.json("show", "hello")["signer"]
+    assert (
+        done.stdout
+        == f"""\
+team/hello  1.0.0
+
+  Says hello.
+
+  space     project
+  file      {path}
+  runs on   rye/core/primitives/subprocess
+  category  greetings
+  trust     signed by you ({signer})
+  pinned    no; the first run that succeeds pins it
+  nature    only reads, stays on this machine
+
+Parameters
+  name      whom to greet (string, required)
+  times     integer, 1 to 9, by default 1
+  how       object
+  how.loud  boolean
+
+Example
+  rye run team/hello name=Ada
+"""
+    )
+
+
+def test_json_has_the_schema_and_where_it_stands(console: Console) -> None:
+    put(console, config_schema={"type": "object"})
+    shown = console.json("show", "hello")
+    assert shown["item_id"] == "team/hello"
+    assert shown["schema"] == {"type": "object"}
+    assert shown["example"] == "rye run team/hello"
+    assert (shown["standing"], shown["owner"], shown["locked"]) == ("trusted", "you", False)
+    assert shown["error"] is None
+
+
+def test_a_pinned_tool_is_told(console: Console) -> None:
+    put(console)
+    assert console.project.run("team/hello").success
+    assert "  pinned   yes\n" in console("show", "hello").stdout
+    put(console, description="other")
+    assert "pinned   to other content (" in console("show", "hello").stdout
+
+
+def test_an_unsigned_tool_says_why_it_may_not_run(console: Console) -> None:
+    path = console.project.tool("raw.yaml", f"executor_id: {SUBPROCESS}\n", signed=False)
+    done = console("show", "raw")
+    assert done.code == 0
+    assert "trust    not signed\n" in done.stdout
+    assert done.stderr == (
+        f"rye: raw is not signed: {path}; read the file, then sign it with: rye sign {path}\n"
+    )
+
+
+def test_a_file_that_cannot_be_read_is_told_and_has_no_example(console: Console) -> None:
+    path = console.project.tool("bad.yaml", "executor_id: 3\n", signed=False)
+    done = console("show", "bad")
+    assert done.code == 0
+    assert "  cannot be read\n" in done.stdout
+    assert done.stderr.startswith(f"rye: {path}:1: expected an item id")
+    assert "Example" not in done.stdout
+
+
+def test_an_id_that_nothing_bears_ends_with_3(console: Console) -> None:
+    done = console("show", "rye/fs/raed")
+    assert (done.code, done.stdout) == (3, "")
+    assert "did you mean rye/fs/read" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("properties", "call"),
+    [
+        ({"n": {"type": "integer"}}, "n=1"),
+        ({"text": {"const": "it's $HOME; `x`"}}, """text='it'"'"'s $HOME; `x`'"""),
+        ({"flag": {"type": "boolean"}}, "flag=true"),
+        ({"list": {"type": "array", "items": {"type": "string"}}}, """list='["hello"]'"""),
+        ({"map": {"type": "object"}}, "map='{}'"),
+        ({"any": {"default": 3}}, """--params '{"any": 3}'"""),
+        ({"-x": {"type": "string"}}, """--params '{"-x": "hello"}'"""),
+    ],
+)
+def test_the_example_is_quoted_for_a_shell_and_reads_back(
+    console: Console, properties: dict[str, Any], call: str
+) -> None:
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    put(console, config_schema=schema)
+    example = console.json("show", "hello")["example"]
+    assert example == f"rye run team/hello {call}"
+    words = shlex.split(example)[3:]
+    given = json.loads(words[1]) if words[0] == "--params" else parse_values(words, schema)
+    assert set(given) == set(properties)
+
+
+def test_every_example_of_the_system_space_passes_a_dry_run(console: Console) -> None:
+    for each in console.json("list"):
+        example = console.json("show", each["item_id"])["example"]
+        words = shlex.split(example)
+        assert words[:2] == ["rye", "run"]
+        done = console("run", "--dry-run", *words[2:])
+        assert done.code == 0, f"{example}: {done.stderr}"
+
+
+def test_hostile_text_is_shown_harmless(console: Console) -> None:
+    schema = {"properties": {"x\x1b[2J": {"description": "\x1b]0;a\x07", "enum": ["\u202e"]}}}
+    put(console, description="a\x1b[31m\u202e\n\nb\x9b", config_schema=schema)
+    done = console("show", "hello")
+    assert done.stdout.replace("\n", "").isprintable()
+    assert "x\\x1b[2J" in done.stdout
+
+
+def test_a_narrow_terminal_wraps(console: Console) -> None:
+    put(console, description="many words " * 20)
+    with Terminal(
+        "show", "hello", cwd=console.path, user=console.user, env={"NO_COLOR": "1"}, columns=50
+    ) as terminal:
+        assert terminal.finish() == 0
+    described = [line for line in terminal.shown.splitlines() if "many" in line]
+    assert len(described) > 4
+    assert max(map(len, described)) <= 50

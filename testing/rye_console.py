@@ -1,0 +1,60 @@
+"""The command ``rye`` without a process of its own, for what does not depend on having one.
+
+::
+
+    console = Console(tmp_path)
+    done = console("sign", "team/hello")
+    assert done.code == 0, done.stderr
+
+The system space is the one that ships with Rye.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from rye.cli.conduct import conduct
+from rye_command import Completed, environment
+from rye_project import Project
+
+
+class Console:
+    """A project and a user in ``root``, and commands that are called in the project's folder."""
+
+    def __init__(self, root: Path, *, env: Mapping[str, str] | None = None) -> None:
+        self.project = Project(root, shipped_system=True)
+        self.path = self.project.path
+        self.user = self.project.user
+        self.env = dict(env or {})
+
+    def __call__(self, *args: str | Path, cwd: Path | None = None) -> Completed:
+        """Run a command to its end."""
+        stdout, stderr = _stream(), _stream()
+        with (
+            patch.dict(os.environ, environment(self.user, self.env), clear=True),
+            contextlib.chdir(cwd or self.path),
+            contextlib.redirect_stdout(stdout),
+            contextlib.redirect_stderr(stderr),
+        ):
+            code = conduct([str(each) for each in args])
+        return Completed(code, _text(stdout), _text(stderr))
+
+    def json(self, *args: str | Path) -> Any:
+        """What a command prints as JSON."""
+        return json.loads(self(*args, "--json").stdout)
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from console_pages import newcomer, play
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -26,12 +28,36 @@ def in_this_environment(command: str) -> str:
     return command.replace("pip install uv && ", "").replace("uv run ", f"{SCRIPTS}/")
 
 
-def test_first_command_does_what_the_readme_says() -> None:
+def test_first_command_does_what_the_readme_says(tmp_path: Path) -> None:
     command = in_this_environment(blocks("sh")[0])
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
-    printed = json.loads(done.stdout)
-    shown = json.loads(blocks("json")[0].replace(", …}", "}"))
-    assert {key: printed[key] for key in shown} == shown
+    environ = newcomer(tmp_path, SCRIPTS)
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("hello\n", "")
+
+
+def test_the_minute_with_it_is_real_output(tmp_path: Path) -> None:
+    assert play(ROOT / "README.md", tmp_path, newcomer(tmp_path / "home", SCRIPTS)) == 6
+
+
+@pytest.mark.parametrize(("client", "shown"), [("claude-desktop", 0), ("cursor", 0), ("vscode", 1)])
+def test_configuration_of_clients_is_what_the_command_prints(client: str, shown: int) -> None:
+    printed = json.loads(configuration(client).stdout)
+    (server,) = next(iter(printed.values())).values()
+    server["command"], server["args"][1] = "/path/to/rye", "/path/to/project"
+    assert json.loads(blocks("json")[shown]) == printed
+
+
+def test_the_command_for_claude_code_is_what_the_command_prints() -> None:
+    told = configuration("claude-code").stderr.splitlines()[-1]
+    words, shown = shlex.split(told), shlex.split(blocks("sh")[2].replace("$PWD", str(ROOT)))
+    assert [*words[:7], "rye", *words[8:]] == shown
+
+
+def configuration(client: str) -> subprocess.CompletedProcess[str]:
+    command = [str(SCRIPTS / "rye"), "mcp", "--print-config", client]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
 def test_second_command_is_the_one_that_the_gate_runs() -> None:
@@ -69,6 +95,7 @@ def test_links_and_files_that_the_pages_name_exist() -> None:
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("lilux/*/*.md"),
         *ROOT.glob("rye/*.md"),
+        *ROOT.glob("examples/*.md"),
     ]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -127,7 +127,7 @@ def test_the_command_without_a_folder_to_sign(
         f"{tmp_path / 'nothing'} is no folder; name the .ai folder to sign\n"
     )
     assert main(["--help"]) == 2
-    assert capsys.readouterr().err == "usage: python -m rye.trust.release [FOLDER]\n"
+    assert capsys.readouterr().err == "usage: python -m rye.trust.release [FOLDER [OWNER]]\n"
 
 
 def test_the_command_tells_what_cannot_be_signed(

@@ -72,17 +72,17 @@ def shipped_files(root: Path) -> Iterator[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Sign the system space of this installation, or the ``.ai`` folder that is given."""
+    """Sign the system space of this installation, or a given ``.ai`` folder for a given owner."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if len(given) > 1 or (given and given[0].startswith("-")):
-        sys.stderr.write("usage: python -m rye.trust.release [FOLDER]\n")
+    if len(given) > 2 or (given and given[0].startswith("-")):
+        sys.stderr.write("usage: python -m rye.trust.release [FOLDER [OWNER]]\n")
         return 2
     root = Path(given[0]) if given else Path(__file__).parent.parent / ".ai"
     if not root.is_dir():
         sys.stderr.write(f"{root} is no folder; name the .ai folder to sign\n")
         return 2
     try:
-        done = release(root.resolve())
+        done = release(root.resolve(), *given[1:])
     except RyeError as error:
         sys.stderr.write(f"{error}\n")
         return 1

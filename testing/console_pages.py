@@ -1,0 +1,144 @@
+"""Pages whose commands are true: each is run, and what it prints is compared.
+
+A page is played from top to bottom in one folder. Two things in it act:
+
+- a block of ``console``: each line that begins with ``$ `` is a command, continued on lines that
+  begin with ``> ``, and what follows is what it prints (stdout and stderr);
+- a block right after a line that is only a path in backquotes and a colon: that file's content.
+
+In what is printed, ``…`` stands for anything within a line, and a line of only ``…`` for any lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+_BLOCK = re.compile(
+    r"(?:^`(?P<path>[^`\n]+)`:\n\n)?^```(?P<language>\w*)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_SECONDS = 60
+
+
+class Command(NamedTuple):
+    """A command with what the page says that it prints."""
+
+    line: str
+    printed: str
+    at: int
+
+
+class File(NamedTuple):
+    """A file that the reader is to write."""
+
+    path: str
+    text: str
+
+
+Step = Command | File
+
+
+def steps(page: str) -> Iterator[Step]:
+    """What a reader of the page does, in order."""
+    for block in _BLOCK.finditer(page):
+        if block["path"]:
+            yield File(block["path"], block["body"])
+        elif block["language"] == "console":
+            yield from _commands(block["body"], page.count("\n", 0, block.start("body")) + 1)
+
+
+def _commands(body: str, first_line: int) -> Iterator[Command]:
+    line, printed, at = "", "", 0
+    for number, text in enumerate(body.splitlines(keepends=True), first_line):
+        if text.startswith("$ "):
+            if line:
+                yield Command(line, printed, at)
+            line, printed, at = text[2:], "", number
+        elif text.startswith("> ") and not printed:
+            line += text[2:]
+        else:
+            printed += text
+    if line:
+        yield Command(line, printed, at)
+
+
+def play(page: Path, folder: Path, environ: Mapping[str, str]) -> int:
+    """Do what the page says, in ``folder``; gives the number of commands that were run.
+
+    The commands share their folder, their exported variables and the last exit code, as in one
+    shell. Raises ``AssertionError`` with the line of the page that is not true.
+    """
+    ran = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        shell = _Shell(Path(scratch, "state"), folder, environ)
+        for step in steps(page.read_text()):
+            if isinstance(step, File):
+                path = shell.folder / step.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(step.text)
+                continue
+            printed = shell.run(step.line)
+            assert matches(step.printed, printed), (
+                f"{page.name}:{step.at}: {step.line}prints (exit code {shell.code})\n{printed}"
+                f"and not, as the page says,\n{step.printed}"
+            )
+            ran += 1
+    return ran
+
+
+class _Shell:
+    """One command after the other, each in a new bash that begins where the last one ended."""
+
+    def __init__(self, state: Path, folder: Path, environ: Mapping[str, str]) -> None:
+        self._state = state
+        self._environ = dict(environ)
+        self.folder = folder
+        self.code = 0
+
+    def run(self, line: str) -> str:
+        ends = f"code=$?\n{{ pwd; printf '\\0'; env -0; }} > '{self._state}'\nexit $code"
+        done = subprocess.run(
+            ["bash", "-c", f"(exit {self.code})\n{line}\n{ends}"],
+            cwd=self.folder,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        self.code = done.returncode
+        where, _, variables = self._state.read_text().partition("\0")
+        self.folder = Path(where.removesuffix("\n"))
+        pairs = (entry.partition("=") for entry in variables.split("\0") if entry)
+        self._environ = {name: value for name, _, value in pairs if name != "_"}
+        return done.stdout
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether ``printed`` is what a page shows."""
+    pattern = ""
+    for line in shown.splitlines():
+        if line.strip() == "…":
+            pattern += r"(?:.*\n)*"
+        else:
+            pattern += ".*".join(re.escape(part.rstrip()) for part in line.split("…")) + r"[ \t]*\n"
+    complete = printed if not printed or printed.endswith("\n") else f"{printed}\n"
+    return re.fullmatch(pattern, complete) is not None
+
+
+def newcomer(home: Path, scripts: Path) -> dict[str, str]:
+    """The environment of somebody who has just installed Rye."""
+    home.mkdir(parents=True, exist_ok=True)
+    return {
+        "PATH": f"{scripts}:{os.environ.get('PATH', '/usr/bin:/bin')}",
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+    }

@@ -1,0 +1,78 @@
+"""The player of pages notices a page that is not true."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from console_pages import Command, File, matches, newcomer, play, steps
+
+PAGE = """\
+Say it:
+
+```console
+$ echo one
+one
+$ cat <<'END'
+> two
+> END
+two
+```
+
+`notes/a.txt`:
+
+```text
+three
+```
+
+```console
+$ cd notes && cat a.txt
+three
+$ pwd; export WORD=four; false
+…/notes
+$ echo $? $WORD
+1 four
+```
+"""
+
+
+def test_a_page_is_read_in_its_order() -> None:
+    assert [type(step) for step in steps(PAGE)] == [
+        Command,
+        Command,
+        File,
+        Command,
+        Command,
+        Command,
+    ]
+    assert next(iter(steps(PAGE))) == Command("echo one\n", "one\n", 4)
+
+
+def test_a_true_page_is_played_to_its_end(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert play(page, tmp_path, newcomer(tmp_path, Path(sys.executable).parent)) == 5
+
+
+def test_an_untrue_page_is_told_with_its_line(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("$ echo one\none", "$ echo one\n1"))
+    with pytest.raises(AssertionError, match=r"page.md:4: echo one\nprints .*\none\nand not"):
+        play(page, tmp_path, newcomer(tmp_path, Path(sys.executable).parent))
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a…c\n", "abbc\n", True),
+        ("a…c\n", "ab\nbc\n", False),
+        ("a\n…\nz\n", "a\nb\nc\nz\n", True),
+        ("a\n…\nz\n", "a\nz\n", True),
+        ("a\n", "a\nb\n", False),
+        ("", "a\n", False),
+        ("a\n", "a", True),
+    ],
+)
+def test_dots_stand_for_what_differs(shown: str, printed: str, same: bool) -> None:
+    assert matches(shown, printed) is same

@@ -1,0 +1,64 @@
+"""The guide, its pages and the example are true: each command is run, its output compared."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from console_pages import File, newcomer, play, steps
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+EXAMPLE = ROOT / "examples"
+SCRIPTS = Path(sys.executable).parent
+
+PAGES = [
+    DOCS / "guide.md",
+    DOCS / "lockfiles.md",
+    DOCS / "runtimes.md",
+    DOCS / "trust.md",
+    DOCS / "tools" / "http.md",
+    DOCS / "tools" / "python.md",
+    DOCS / "tools" / "shell.md",
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_of_a_page_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    assert play(page, work, newcomer(tmp_path / "home", SCRIPTS)) > 3
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not on this machine")
+def test_every_command_of_the_javascript_page_prints_what_it_says(tmp_path: Path) -> None:
+    page = DOCS / "tools" / "javascript.md"
+    assert play(page, tmp_path, newcomer(tmp_path / "home", SCRIPTS)) > 3
+
+
+def test_the_example_runs_as_its_readme_says(tmp_path: Path) -> None:
+    project = tmp_path / "examples"
+    shutil.copytree(EXAMPLE, project, ignore=shutil.ignore_patterns("lockfiles", "notes.md"))
+    assert play(EXAMPLE / "README.md", project, newcomer(tmp_path / "home", SCRIPTS)) > 3
+
+
+def test_the_example_is_what_the_pages_write() -> None:
+    shown = {
+        step.path: step.text
+        for page in (DOCS / "guide.md", DOCS / "runtimes.md")
+        for step in steps(page.read_text())
+        if isinstance(step, File)
+    }
+    for name in (".ai/tools/notes/add.py", ".ai/tools/runtimes/awk_runtime.yaml"):
+        signature, _, text = (EXAMPLE / name).read_text().partition("\n")
+        assert "rye:signed:" in signature
+        assert shown[name] == text
+
+
+def test_every_page_is_reached_from_the_guide() -> None:
+    guide = (DOCS / "guide.md").read_text()
+    pages = [page for page in [*PAGES, DOCS / "tools" / "javascript.md"] if page.stem != "guide"]
+    for page in pages:
+        assert f"]({page.relative_to(DOCS).as_posix()})" in guide

@@ -11,9 +11,11 @@ Importing this loads nothing else; a name loads its module when it is first used
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rye.context import Context
     from rye.errors import (
         AmbiguousIdError,

@@ -10,6 +10,7 @@ from importlib import import_module
 
 # Type checkers take this for typing's own, whose import would cost more than all the rest.
 TYPE_CHECKING = False
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import ConfigurationError
+from lilux.primitives.record import Record, field
 from lilux.runtime.dotenv_file import read_dotenv
 from lilux.runtime.env_resolver import EnvResolver
 from lilux.runtime.interpreters import which
@@ -18,11 +17,14 @@ from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChainEnvironment:
+class ChainEnvironment(Record, frozen=True, kw_only=True):
     """A complete environment; values may be secrets and stay out of the repr."""
 
     env: dict[str, str] = field(repr=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record, field, replaced
 
 from rye.context import Context
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
@@ -26,6 +26,10 @@ from rye.executor.rendering import (
 )
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _SETTINGS = {
     SUBPROCESS: frozenset((
         "command", "args", "cwd", "input_data", "env", "timeout", "output_limit", "background",
@@ -36,13 +40,12 @@ _SETTINGS = {
         "max_body_bytes", "max_event_bytes", "stream_timeout",
     )),
 }  # fmt: skip
-_KEY_OF_CONFIG = re.compile(r"config\.(\w+)")
+_KEY_OF_CONFIG = pattern(r"config\.(\w+)")
 MAX_SECONDS = 366 * 24 * 3600
 """The longest timeout that the primitives know."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExecutionConfig:
+class ExecutionConfig(Record, frozen=True, kw_only=True):
     """What the primitive is called with; values may be secrets and stay out of the repr."""
 
     primitive_id: str
@@ -131,7 +134,7 @@ def _build(
     primitive = chain[-1].item_id
     if primitive == SUBPROCESS:
         config = _subprocess(templates, names, context, masked=masked)
-        return replace(config, secrets=_secrets(templates, names, interpreter_variables(chain)))
+        return replaced(config, secrets=_secrets(templates, names, interpreter_variables(chain)))
     if primitive == HTTP_CLIENT:
         return _http(templates, names, masked=masked)
     return _other(primitive, render_value(templates, names, f"'{names.tool}': config"), names)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import traceback
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import LiluxError
 
 from rye.errors import ItemNotFoundError, LockError, ParameterError, RyeError
 from rye.executor.execution_config import MAX_SECONDS
 from rye.executor.output import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PACKAGE = Path(__file__).parent.parent
 

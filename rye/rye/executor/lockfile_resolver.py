@@ -7,15 +7,14 @@ Read in the project, then the user's space, then the system's; written in the pr
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import LockfileError
 from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
 
 from rye.context import Context
 from rye.errors import LockCorruptError, RyeError, UnsafePathError
@@ -26,13 +25,16 @@ from rye.spaces.folders import Stamp, is_settled
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import Space
 
-_VERSION_IN_A_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,63}")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_VERSION_IN_A_FILE_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,63}")
 _FOLDER = "lockfiles"
 _SUFFIX = ".lock.json"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredLock:
+class StoredLock(Record, frozen=True, kw_only=True):
     """A lockfile and the place where it was found."""
 
     path: Path

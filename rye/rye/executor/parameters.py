@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from lilux.primitives.errors import SchemaError
+from lilux.primitives.record import Record
 
 from rye.errors import ItemFormatError, ParameterError
 from rye.executor.caches import BoundedDict
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from lilux.schemas.schema_validator import CompiledSchema
 
 # Of a tool that declares nothing, at least this much is known.
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(Record, frozen=True):
     schema: dict[str, Any]
     compiled: CompiledSchema
     has_defaults: bool

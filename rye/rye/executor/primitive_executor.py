@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
 
 from lilux.primitives.errors import LiluxError
+from lilux.primitives.record import replaced
 
 from rye.context import Context
 from rye.errors import LockError, RyeError
@@ -39,6 +38,10 @@ from rye.executor.result import ExecutionResult
 from rye.executor.snapshot import Library, Snapshot
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self
 
 
 class PrimitiveExecutor:
@@ -208,9 +211,9 @@ class PrimitiveExecutor:
         except LockError as error:
             failed = failure_of(error)
             metadata = {**outcome.metadata, **failed.metadata}
-            return replace(outcome, success=False, error=failed.error, metadata=metadata)
+            return replaced(outcome, success=False, error=failed.error, metadata=metadata)
         except (RyeError, LiluxError, OSError) as error:
             told = {"lockfile_error": failure_of(error).error}
         else:
             told = {"lockfile_created": str(kept.path)}
-        return replace(outcome, metadata={**outcome.metadata, **told})
+        return replaced(outcome, metadata={**outcome.metadata, **told})

@@ -10,11 +10,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from rye.errors import UnknownPrimitiveError
 from rye.spaces.entry_points import announcements
 from rye.spaces.reserved import GROUP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SUBPROCESS = "rye/core/primitives/subprocess"
 HTTP_CLIENT = "rye/core/primitives/http_client"
@@ -27,7 +30,7 @@ _BUILT_IN = {
 }
 
 
-class PrimitiveMap(Mapping[str, type[Any]]):
+class PrimitiveMap(Mapping[str, "type[Any]"]):
     """Item id → class. A class is imported when it is asked for, and packages are searched when
     an id is not one of Lilux's own.
 

@@ -7,9 +7,10 @@ package that contains the folder ``.ai``. The package is located, never imported
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
+
+from lilux.primitives.record import Record
 
 from rye.context import Context
 from rye.spaces.entry_points import announcements, installed_path, is_installed, leave_out
@@ -19,8 +20,7 @@ GROUP = "rye.bundles"
 OWN = "rye"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BundleFault:
+class BundleFault(Record, frozen=True, kw_only=True):
     """An announcement that cannot be used, and why: other items must not suffer from it."""
 
     distribution: str

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from lilux.primitives.record import Record
 
 from rye.spaces.containment import is_below
 
 _MAX_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Announcement:
+class Announcement(Record, frozen=True, kw_only=True):
     """One entry point: its name, the text that it points to, and the distribution it is from."""
 
     name: str

@@ -18,32 +18,34 @@ says which key is meant, the whole hash pins it. Fields that are not known are l
 from __future__ import annotations
 
 import hashlib
-import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
 from lilux.primitives.signing import compute_key_fingerprint
 
-FINGERPRINT = re.compile(r"[0-9a-f]{16}")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FINGERPRINT = pattern(r"[0-9a-f]{16}")
 MAX_OWNER_CHARACTERS = 200
 
 # The one spelling of an Ed25519 key as SubjectPublicKeyInfo: twelve fixed bytes, then the key. That
 # it is one is seen without loading a cryptographic library.
-_PUBLIC_KEY = re.compile(
+_PUBLIC_KEY = pattern(
     rb"-----BEGIN PUBLIC KEY-----\n"
     rb"MCowBQYDK2VwAyEA[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\n"
     rb"-----END PUBLIC KEY-----\n"
 )
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = pattern(r"[0-9a-f]{64}")
 
 
 class EntryFormatError(ValueError):
     """A reason why a file is no entry, told where the file's name is known already."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrustedKey:
+class TrustedKey(Record, frozen=True, kw_only=True):
     """A public key and whose it is said to be."""
 
     fingerprint: str
@@ -52,8 +54,7 @@ class TrustedKey:
     created: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Approval:
+class Approval(Record, frozen=True, kw_only=True):
     """The user's word for one key that a project brings."""
 
     fingerprint: str

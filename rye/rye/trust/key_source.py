@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from lilux.primitives.record import Record, field
 from lilux.primitives.signing import compute_key_fingerprint
 
 from rye.context import Context
@@ -26,8 +26,7 @@ Place = tuple[Path, ...]
 """The roots of the system spaces that a file lies in: one at most, unless they are nested."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KeyEntry:
+class KeyEntry(Record, frozen=True, kw_only=True):
     """One key of the store, or one file that should have been one."""
 
     fingerprint: str
@@ -52,8 +51,7 @@ class KeyEntry:
         return self.counts and (self.within is None or self.within in place)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KeySource:
+class KeySource(Record, frozen=True, kw_only=True):
     """The ``trusted_keys`` of one space."""
 
     space: SpaceName

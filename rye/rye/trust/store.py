@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lilux.primitives.atomic import atomic_write
 from lilux.primitives.signing import PUBLIC_KEY_FILE
@@ -38,6 +37,7 @@ from rye.trust.key_entry import (
 from rye.trust.key_folder import KeyFolder, file_identity
 from rye.trust.key_source import KeyEntry, KeySource, Place, read_own_key, sources_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rye.trust.model import Verdict
 

@@ -6,13 +6,18 @@ not strings, lone surrogates, cycles and types that JSON does not know. Tuples c
 subclasses of the JSON types as what they extend. ``1`` and ``1.0`` are different.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math
 import sys
-from typing import Any
 
 from lilux.primitives.errors import IntegrityError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False

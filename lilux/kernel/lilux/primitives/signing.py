@@ -7,20 +7,22 @@
         public_key.pem       mode 0644, SubjectPublicKeyInfo
 """
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import os
-import re
 from pathlib import Path
 
 from lilux.primitives import key_files
 from lilux.primitives.errors import KeyFileError
+from lilux.primitives.patterns import pattern
 
 PRIVATE_KEY_FILE = "private_key.pem"
 PUBLIC_KEY_FILE = "public_key.pem"
 
-_SHA256_HEX = re.compile(r"[0-9a-fA-F]{64}")
-_SIGNATURE = re.compile(r"([A-Za-z0-9_-]{86})(?:==)?")  # 64 bytes in base64url
+_SHA256_HEX = pattern(r"[0-9a-fA-F]{64}")
+_SIGNATURE = pattern(r"([A-Za-z0-9_-]{86})(?:==)?")  # 64 bytes in base64url
 _DERIVE_IT = "remove it, and ensure_keypair() derives it from the private key"
 
 

@@ -1,14 +1,15 @@
 """Processes: run and wait, detach, end, ask. Everything goes through ``lilux-proc``."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from lilux.primitives.helper import Helper, helper_of_loop
 from lilux.primitives.helper_process import find_helper
 from lilux.primitives.helper_wire import Answer
 from lilux.primitives.output_relay import OutputRelay
+from lilux.primitives.record import Record
 from lilux.primitives.subprocess_config import (
     arguments,
     check_pid,
@@ -18,11 +19,14 @@ from lilux.primitives.subprocess_config import (
     path_text,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 OnOutput = Callable[[str, str], object]
 
 
-@dataclass
-class SubprocessResult:
+class SubprocessResult(Record):
     """The end of a job."""
 
     success: bool
@@ -49,8 +53,7 @@ class SubprocessResult:
     """Why output did not reach a callback or a file, if it did not."""
 
 
-@dataclass
-class SpawnResult:
+class SpawnResult(Record):
     """The start of a detached process."""
 
     success: bool
@@ -60,8 +63,7 @@ class SpawnResult:
     """Tells the process from a later one with the same pid; for ``kill`` and ``status``."""
 
 
-@dataclass
-class KillResult:
+class KillResult(Record):
     """The end of a process by its pid."""
 
     success: bool
@@ -71,8 +73,7 @@ class KillResult:
     error: str | None = None
 
 
-@dataclass
-class StatusResult:
+class StatusResult(Record):
     """Whether a process is alive; a zombie is not."""
 
     pid: int
@@ -178,7 +179,7 @@ def _not_started(reason: str) -> SubprocessResult:
 
 
 def _exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
-    header, payload = answer
+    header, payload = answer.header, answer.payload
     if header["kind"] == "error":
         return _not_started(header["message"])
     cut = header["stdout_bytes"]

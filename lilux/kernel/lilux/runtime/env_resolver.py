@@ -1,15 +1,20 @@
 """The environment of a job, put together from the system, ``.env``, rules and overrides."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.templating import Placeholder, env_value, substitute
 from lilux.runtime.dotenv_file import read_dotenv
 from lilux.runtime.env_config import SPACES, EnvConfig, check_variables, parse_env_config
 from lilux.runtime.interpreters import Places, resolve_interpreter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class EnvResolver:

@@ -1,11 +1,13 @@
 """Where an interpreter is: looks at the file system, and starts no process."""
 
+from __future__ import annotations
+
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from lilux.primitives.record import Record
 from lilux.runtime.env_config import (
     InterpreterRule,
     NodeModules,
@@ -18,8 +20,7 @@ _VENV_PYTHONS = ("bin/python", "Scripts/python.exe", "bin/python3")
 _NODES = ("node", "node.exe", "node.cmd")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(Record, frozen=True, kw_only=True):
     """The roots of a search and the variables that steer it."""
 
     environ: Mapping[str, str]

@@ -4,7 +4,8 @@ A schema is known by its JSON text: that text is the key of the cache and the th
 compiled, so a schema that was changed in place is another schema and never gets an old verdict.
 """
 
-import re
+from __future__ import annotations
+
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lilux.primitives.errors import SchemaError
+from lilux.primitives.patterns import pattern
 from lilux.schemas.defaults import with_defaults
 from lilux.schemas.json_shape import json_fault, spell_path
 from lilux.schemas.messages import describe, expectation
@@ -33,7 +35,7 @@ __all__ = [
 Schema: TypeAlias = dict[str, Any] | bool
 
 _MAX_ERRORS = 50
-_MISSING_RESOURCE = re.compile(r"Resource '(?P<uri>.+?)' is not present")
+_MISSING_RESOURCE = pattern(r"Resource '(?P<uri>.+?)' is not present")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class CompiledSchema:
 
     __slots__ = ("_validator",)
 
-    def __init__(self, validator: "jsonschema_rs.Validator") -> None:
+    def __init__(self, validator: jsonschema_rs.Validator) -> None:
         self._validator = validator
 
     def validate(self, parameters: Any) -> ValidationResult:
@@ -140,7 +142,7 @@ def validate_parameters(
 
 
 @cache
-def _encoder() -> "msgspec.json.Encoder":
+def _encoder() -> msgspec.json.Encoder:
     import msgspec
 
     return msgspec.json.Encoder()
@@ -161,7 +163,7 @@ def _not_json(schema: Schema) -> SchemaError:
     return SchemaError(f"{place}: {fault.reason}; write the schema as plain JSON")
 
 
-def _compile(schema: Schema, text: bytes) -> "jsonschema_rs.Validator":
+def _compile(schema: Schema, text: bytes) -> jsonschema_rs.Validator:
     import jsonschema_rs
 
     if json_fault(schema) is not None:
@@ -174,7 +176,7 @@ def _compile(schema: Schema, text: bytes) -> "jsonschema_rs.Validator":
         raise SchemaError(f"the schema cannot be compiled: {error}; correct it") from error
 
 
-def _schema_error(error: "jsonschema_rs.ValidationError") -> SchemaError:
+def _schema_error(error: jsonschema_rs.ValidationError) -> SchemaError:
     if error.kind.name != "$ref":
         place = spell_path("schema", error.instance_path)
         return SchemaError(f"{place}: {expectation(error)}; correct the schema")

@@ -38,7 +38,7 @@ _HOME = {
     "SpawnResult": "lilux.primitives.subprocess",
     "StatusResult": "lilux.primitives.subprocess",
     "SubprocessPrimitive": "lilux.primitives.subprocess",
-    "SubprocessResult": "lilux.primitives.subprocess",
+    "SubprocessResult": "lilux.primitives.subprocess_result",
     "ValidationResult": "lilux.schemas.schema_validator",
     "canonical_json": "lilux.primitives.integrity",
     "compute_integrity": "lilux.primitives.integrity",
@@ -100,8 +100,8 @@ if TYPE_CHECKING:
         SpawnResult,
         StatusResult,
         SubprocessPrimitive,
-        SubprocessResult,
     )
+    from lilux.primitives.subprocess_result import SubprocessResult
     from lilux.runtime.auth import AuthStore
     from lilux.runtime.env_resolver import EnvResolver
     from lilux.schemas.schema_validator import (

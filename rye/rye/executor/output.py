@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lilux.primitives.http_result import HttpResult
-    from lilux.primitives.subprocess import SubprocessResult
+    from lilux.primitives.subprocess_result import SubprocessResult
 
     from rye.executor.execution_config import ExecutionConfig
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,7 +70,10 @@ class PrimitiveExecutor:
             LockfileResolver(self.context, spaces=self._library.resolver.spaces)
         )
         self._parameters = ParameterGate()
-        self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
+        self._primitives = self._pool()
+
+    def _pool(self) -> PrimitivePool:
+        return PrimitivePool(self.PRIMITIVE_MAP)
 
     async def __aenter__(self) -> Self:
         return self
@@ -207,7 +209,7 @@ class PrimitiveExecutor:
         another run has made in the meantime, for other content, turns the outcome into a failure.
         """
         try:
-            kept = await asyncio.to_thread(self._locks.keep, chain, dependencies)
+            kept = await self._primitives.beside(lambda: self._locks.keep(chain, dependencies))
         except LockError as error:
             failed = failure_of(error)
             metadata = {**outcome.metadata, **failed.metadata}

@@ -7,7 +7,6 @@ cannot take the id of another.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 
@@ -17,7 +16,9 @@ from rye.spaces.reserved import GROUP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    Result = TypeVar("Result")
 
 SUBPROCESS = "rye/core/primitives/subprocess"
 HTTP_CLIENT = "rye/core/primitives/http_client"
@@ -77,6 +78,12 @@ class PrimitivePool:
             return await primitive.execute(config, params, on_output=on_output)
         return await primitive.execute(config, params)
 
+    async def beside(self, work: Callable[[], Result]) -> Result:
+        """What ``work`` gives, which blocks: it must not hold up whatever else is under way."""
+        import asyncio
+
+        return await asyncio.to_thread(work)
+
     async def aclose(self) -> None:
         """Close what the primitives hold open; they may be used again."""
         for primitive in self._objects.values():
@@ -114,6 +121,8 @@ def _load_announced(item_id: str, target: str) -> type[Any]:
             f"the primitive {item_id!r} cannot be loaded from {target!r} ({type(error).__name__})",
             hint="correct or uninstall the package that brings it",
         ) from error
+    import inspect
+
     execute = getattr(loaded, "execute", None)
     if not (inspect.isclass(loaded) and inspect.iscoroutinefunction(execute)):
         raise UnknownPrimitiveError(
@@ -125,4 +134,6 @@ def _load_announced(item_id: str, target: str) -> type[Any]:
 
 
 def _reports_output(primitive: Any) -> bool:
+    import inspect
+
     return "on_output" in inspect.signature(primitive.execute).parameters

@@ -10,8 +10,7 @@ Importing this loads nothing else; a name loads its module when it is first used
 
 from __future__ import annotations
 
-from importlib import import_module
-
+# Type checkers take this for typing's own, whose import would cost more than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -52,6 +51,8 @@ if TYPE_CHECKING:
     from rye.executor.primitive_executor import PrimitiveExecutor
     from rye.executor.result import ExecutionResult
     from rye.items.element import ChainElement
+
+__version__ = "0.1.0"
 
 __all__ = [
     "AmbiguousIdError",
@@ -101,6 +102,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'rye' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_HOMES.get(name, "rye.errors")), name)
     globals()[name] = value
     return value

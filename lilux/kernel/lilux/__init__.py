@@ -6,10 +6,7 @@ package costs next to nothing.
 
 # ruff: noqa: F401 - the imports at the end tell type checkers what __getattr__ gives
 
-from importlib import import_module
-
 # Type checkers take this for typing's own, whose import would cost more than all the rest.
-TYPE_CHECKING = False
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -42,7 +39,7 @@ _HOME = {
     "ValidationResult": "lilux.schemas.schema_validator",
     "canonical_json": "lilux.primitives.integrity",
     "compute_integrity": "lilux.primitives.integrity",
-    "compute_key_fingerprint": "lilux.primitives.signing",
+    "compute_key_fingerprint": "lilux.primitives.key_identity",
     "ensure_keypair": "lilux.primitives.signing",
     "generate_keypair": "lilux.primitives.signing",
     "load_keypair": "lilux.primitives.signing",
@@ -59,6 +56,8 @@ def __getattr__(name: str) -> "Any":
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'lilux' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

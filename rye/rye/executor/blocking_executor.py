@@ -32,6 +32,7 @@ class BlockingExecutor(PrimitiveExecutor):
         try:
             call.send(None)
         except StopIteration as end:
+            self._library.disk_cache.flush()
             result: Result = end.value
             return result
         call.close()

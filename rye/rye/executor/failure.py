@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import traceback
 from pathlib import Path
 
 from lilux.primitives.errors import LiluxError
@@ -79,6 +78,8 @@ def _carried(error: Exception) -> dict[str, Any]:
 
 
 def _place(error: Exception) -> str:
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return "an unknown place"

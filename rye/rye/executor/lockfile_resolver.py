@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 from lilux.primitives.errors import LockfileError
@@ -17,8 +17,10 @@ from lilux.primitives.patterns import pattern
 from lilux.primitives.record import Record
 
 from rye.context import Context
+from rye.disk_cache import DiskCache
 from rye.errors import LockCorruptError, RyeError, UnsafePathError
 from rye.executor.caches import BoundedDict
+from rye.executor.stored_lockfile import lockfile_from_json, lockfile_to_json
 from rye.items.element import ChainElement
 from rye.spaces.bundles import system_spaces
 from rye.spaces.folders import Stamp, is_settled
@@ -44,7 +46,13 @@ class StoredLock(Record, frozen=True, kw_only=True):
 class LockfileResolver:
     """Finds, makes and keeps lockfiles. ``spaces`` are given in the order of precedence."""
 
-    def __init__(self, context: Context, *, spaces: Sequence[Space] | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        spaces: Sequence[Space] | None = None,
+        disk_cache: DiskCache | None = None,
+    ) -> None:
         project = Space(name="project", root=context.project_path / ".ai")
         if spaces is None:
             user = Space(name="user", root=context.user_space / ".ai")
@@ -54,6 +62,7 @@ class LockfileResolver:
             dict.fromkeys(str(space.root / _FOLDER) for space in (project, *spaces))
         )
         self._manager = LockfileManager()
+        self._disk_cache = DiskCache(None) if disk_cache is None else disk_cache
         self._loaded: dict[str, tuple[Stamp, StoredLock]] = BoundedDict()
         self._names: dict[tuple[str, str], str] = BoundedDict()
 
@@ -98,6 +107,8 @@ class LockfileResolver:
         self, chain: Sequence[ChainElement], verified_deps: Mapping[str, str] | None = None
     ) -> Lockfile:
         """Pins every element that has a file, and the dependencies that were verified."""
+        from datetime import UTC, datetime
+
         tool = chain[0]
         return Lockfile(
             lockfile_version=1,
@@ -140,7 +151,7 @@ class LockfileResolver:
         if known is not None and known[0] == stamp:
             return known[1]
         try:
-            stored = StoredLock(path=Path(path), lockfile=self._manager.load(Path(path)))
+            stored = StoredLock(path=Path(path), lockfile=self._decoded(Path(path)))
         except FileNotFoundError:
             return None
         except LockfileError as error:
@@ -148,6 +159,16 @@ class LockfileResolver:
         if is_settled(stamp):
             self._loaded[path] = (stamp, stored)
         return stored
+
+    def _decoded(self, path: Path) -> Lockfile:
+        data = self._manager.read(path)
+        digest = sha256(data).hexdigest()
+        known = self._disk_cache.recall(_FOLDER, digest)
+        if isinstance(known, dict):
+            return lockfile_from_json(known)
+        lockfile = self._manager.decode(data, path)
+        self._disk_cache.keep(_FOLDER, digest, lockfile_to_json(lockfile))
+        return lockfile
 
     def _name(self, item_id: str, version: str) -> str:
         name = self._names.get((item_id, version))

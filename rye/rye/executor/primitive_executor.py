@@ -67,9 +67,13 @@ class PrimitiveExecutor:
         self._metadata_cache = self._library.metadata_cache
         self._validator = ChainValidator()
         self._locks = LockGuard(
-            LockfileResolver(self.context, spaces=self._library.resolver.spaces)
+            LockfileResolver(
+                self.context,
+                spaces=self._library.resolver.spaces,
+                disk_cache=self._library.disk_cache,
+            )
         )
-        self._parameters = ParameterGate()
+        self._parameters = ParameterGate(self._library.disk_cache)
         self._primitives = self._pool()
 
     def _pool(self) -> PrimitivePool:
@@ -89,6 +93,7 @@ class PrimitiveExecutor:
     async def aclose(self) -> None:
         """Close what the primitives hold open. The executor may be used again."""
         await self._primitives.aclose()
+        self._library.disk_cache.flush()
 
     async def execute(
         self,

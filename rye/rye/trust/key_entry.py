@@ -18,11 +18,10 @@ says which key is meant, the whole hash pins it. Fields that are not known are l
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 
+from lilux.primitives.key_identity import compute_key_fingerprint
 from lilux.primitives.patterns import pattern
 from lilux.primitives.record import Record
-from lilux.primitives.signing import compute_key_fingerprint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,6 +138,8 @@ def is_public_key(data: bytes) -> bool:
 
 def time_now() -> str:
     """The present second, as ``created`` and ``approved`` spell it."""
+    from datetime import UTC, datetime
+
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

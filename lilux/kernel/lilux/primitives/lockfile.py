@@ -63,7 +63,14 @@ class LockfileManager:
         Raises ``FileNotFoundError`` if there is none, and :class:`LockfileError` with the path
         to the field if it cannot be read or is not a lockfile of version 1.
         """
-        data = _read(path)
+        return self.decode(self.read(path), path)
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of the lockfile at ``path``; raises as :meth:`load` does for what is there."""
+        return _read(path)
+
+    def decode(self, data: bytes, path: Path) -> Lockfile:
+        """The lockfile that ``data``, read from ``path``, spells; raises :class:`LockfileError`."""
         try:
             return _decoder()(data)
         except LockfileFault as fault:

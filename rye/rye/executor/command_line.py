@@ -10,7 +10,6 @@ from lilux.primitives.record import Record, field
 from lilux.primitives.templating import whole_placeholder
 
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
-from rye.executor.quoting import HINT
 from rye.executor.rendering import Names, as_text, embedded, render_script, render_value
 from rye.executor.shells import ShellText, shell_texts
 
@@ -130,6 +129,8 @@ def _script(template: Any, text: str, shell: ShellText, names: Names, where: str
     if part is None:
         return text
     if not shell.quotable:
+        from rye.executor.quoting import HINT
+
         label = f"{{{part.name}}}" if part.kind == "param" else f"${{{part.name}}}"
         raise ConfigTemplateError(
             f"{where}: {label} stands in a text that {shell.shell} takes apart by rules of its own",

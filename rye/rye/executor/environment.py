@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +19,6 @@ from rye.items.element import ChainElement
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_LOG = logging.getLogger(__name__)
 
 
 class ChainEnvironment(Record, frozen=True, kw_only=True):
@@ -71,7 +68,11 @@ def _project_variables(path: Path, kept_out: Iterable[str]) -> dict[str, str]:
     variables = read_dotenv(path)
     for name in kept_out:
         if variables.pop(name, None) is not None:
-            _LOG.warning("%s: %s is ignored: it decides which program runs", path, name)
+            import logging
+
+            logging.getLogger(__name__).warning(
+                "%s: %s is ignored: it decides which program runs", path, name
+            )
     return variables
 
 

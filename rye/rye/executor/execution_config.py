@@ -13,7 +13,6 @@ from rye.errors import ArgumentTooLongError, ConfigTemplateError
 from rye.executor.anchor import Anchor, apply_anchor, place_names
 from rye.executor.command_line import check_lengths, render_command_line
 from rye.executor.environment import ChainEnvironment
-from rye.executor.http_call import literal_call, templated_call
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.executor.rendering import (
     ANCHOR_CWD,
@@ -169,6 +168,8 @@ def _subprocess(
 
 
 def _http(templates: Mapping[str, Any], names: Names, *, masked: bool) -> ExecutionConfig:
+    from rye.executor.http_call import templated_call
+
     config, params, env = templated_call(templates, names)
     # Without a mode of its own the primitive would look for one among the parameters.
     config["mode"] = config.get("mode") or "sync"
@@ -188,6 +189,8 @@ def _bare(
     where = f"'{names.tool}'"
     config = {**render_value(templates, names, where), **given}
     if names.tool == HTTP_CLIENT:
+        from rye.executor.http_call import literal_call
+
         call, values = literal_call(config)
         call = {**call, "env": {}, "env_mode": "exact", "mode": call.get("mode") or "sync"}
         return ExecutionConfig(primitive_id=HTTP_CLIENT, config=call, params=values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from lilux.primitives.errors import LiluxError
@@ -49,7 +48,7 @@ def refuse_bad_options(timeout: Any) -> None:
     if timeout is None:
         return
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not (number and timeout > 0 and timeout != math.inf):
+    if not (number and timeout > 0 and timeout != float("inf")):
         issue = "timeout: expected a positive number"
     elif timeout > MAX_SECONDS:
         issue = f"timeout: expected at most {MAX_SECONDS}"

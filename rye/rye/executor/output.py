@@ -7,7 +7,6 @@ A run that failed has an ``error_type`` that is no class: ``ToolFailed`` (exit c
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 _JSON_BEGINS_WITH = frozenset('{["-0123456789tfn')
 _MAX_QUOTED = 500
 _NO_JSON = object()
+_NOT_FINITE = (float("inf"), float("-inf"))
 
 
 class Outcome(Record, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ def _parse_json(text: str) -> Any:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
+    if number in _NOT_FINITE:
         raise ValueError("a number that is too large")
     return number
 

@@ -31,7 +31,6 @@ from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver
 from rye.executor.output import Outcome, outcome_of
 from rye.executor.parameters import ParameterGate
-from rye.executor.plan import masked_config, planned
 from rye.executor.primitives import PRIMITIVE_MAP, OnOutput, PrimitivePool
 from rye.executor.result import ExecutionResult
 from rye.executor.snapshot import Library, Snapshot
@@ -135,6 +134,8 @@ class PrimitiveExecutor:
                 self._locks.confirm_dependencies(lock, dependencies)
             config = self._build_execution_config(chain, params, env, anchor, timeout=timeout)
             if dry_run:
+                from rye.executor.plan import masked_config, planned
+
                 shown = masked_config(chain, params, env, anchor, self.context)
                 outcome = planned(chain, config, shown, lock, dependencies, use_lockfile=locked)
             else:

@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 
 from rye.errors import UnknownPrimitiveError
-from rye.spaces.entry_points import announcements
-from rye.spaces.reserved import GROUP
+from rye.spaces.entry_points import PRIMITIVES, announcements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +43,10 @@ class PrimitiveMap(Mapping[str, "type[Any]"]):
         return _load(target) if target else _load_announced(item_id, _announced(item_id))
 
     def __contains__(self, item_id: object) -> bool:
-        return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(GROUP))
+        return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(PRIMITIVES))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*_BUILT_IN, *(one.name for one in announcements(GROUP)))))
+        return iter(dict.fromkeys((*_BUILT_IN, *(one.name for one in announcements(PRIMITIVES)))))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -102,7 +101,7 @@ def _load(target: str) -> type[Any]:
 
 
 def _announced(item_id: str) -> str:
-    targets = sorted({one.value for one in announcements(GROUP) if one.name == item_id})
+    targets = sorted({one.value for one in announcements(PRIMITIVES) if one.name == item_id})
     if not targets:
         raise KeyError(item_id)
     if len(targets) > 1:

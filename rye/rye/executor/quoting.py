@@ -15,7 +15,6 @@ always another way: pass the value as an argument, and write ``"$1"``.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -70,6 +69,8 @@ def quote(value: str) -> str:
     ``shlex.quote`` leaves plain words bare, and bare words can mean something: ``2`` before ``>``,
     ``A=b`` before a command, ``if``, ``=ls`` in zsh.
     """
+    import shlex
+
     quoted = shlex.quote(value)
     return quoted if quoted.startswith("'") else f"'{quoted}'"
 

@@ -30,7 +30,6 @@ from lilux.primitives.templating import (
 )
 
 from rye.errors import ConfigTemplateError, ParameterError
-from rye.executor.quoting import fill_script
 from rye.items.element import ChainElement
 
 TYPE_CHECKING = False
@@ -188,6 +187,8 @@ def render_value(template: Any, names: Names, where: str) -> Any:
 
 def render_script(template: str, names: Names, where: str) -> str:
     """Text that a POSIX shell will parse, every value quoted for the place where it stands."""
+    from rye.executor.quoting import fill_script
+
     return fill_script(template, _filler(names, where), where)
 
 

@@ -11,13 +11,19 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from lilux.primitives.record import Record
 
+from rye.disk_cache import DiskCache
 from rye.spaces.containment import is_below
 
 _MAX_BYTES = 256 * 1024
+_KIND = "entry points"
+_SETTLED_NS = 2_000_000_000  # some file systems count whole seconds
 
 
 class Announcement(Record, frozen=True, kw_only=True):
@@ -28,8 +34,13 @@ class Announcement(Record, frozen=True, kw_only=True):
     distribution: str
 
 
+BUNDLES = "rye.bundles"
+PRIMITIVES = "rye.primitives"
+GROUPS = (BUNDLES, PRIMITIVES)
+
 _Stamps = tuple[tuple[str, int, int], ...]
-_remembered: dict[str, tuple[_Stamps, tuple[Announcement, ...]]] = {}
+_Found = Mapping[str, tuple[Announcement, ...]]
+_remembered: list[tuple[_Stamps, _Found]] = []
 _projects: set[str] = set()
 
 
@@ -69,19 +80,42 @@ def _is_in_a_project(folder: str) -> bool:
     return False
 
 
-def announcements(group: str) -> tuple[Announcement, ...]:
-    """The entry points of a group, sorted by name, value and distribution.
+def announcements(group: str, disk_cache: DiskCache | None = None) -> tuple[Announcement, ...]:
+    """The entry points of one of ``GROUPS``, sorted by name, value and distribution.
 
-    Remembered for as long as no folder on the path changes. Imports nothing of theirs.
+    Remembered for as long as no folder on the path changes, on disk as well if there is a cache.
+    Imports nothing of theirs.
     """
     stamps = _path_stamps()
-    known = _remembered.get(group)
-    if known is not None and known[0] == stamps:
-        return known[1]
-    folders = [folder for folder, *_ in stamps]
-    found = _read(group, folders) if any(_mentions(group, each) for each in folders) else ()
-    _remembered[group] = (stamps, found)
-    return found
+    if not _remembered or _remembered[0][0] != stamps:
+        found = _recalled(stamps, disk_cache) if disk_cache is not None else None
+        if found is None:
+            found = _looked_for(stamps)
+            if disk_cache is not None:
+                _keep(stamps, found, disk_cache)
+        _remembered[:] = [(stamps, found)]
+    return _remembered[0][1][group]
+
+
+def _recalled(stamps: _Stamps, disk_cache: DiskCache) -> _Found | None:
+    known = disk_cache.recall(_KIND, _digest(stamps))
+    if not isinstance(known, dict):
+        return None
+    return {group: _announcements(known[group]) for group in GROUPS}
+
+
+def _keep(stamps: _Stamps, found: _Found, disk_cache: DiskCache) -> None:
+    # A folder that changed just now may change once more without a new time.
+    if all(time.time_ns() - changed > _SETTLED_NS for _, changed, _ in stamps):
+        told = {
+            group: [[one.name, one.value, one.distribution] for one in found[group]]
+            for group in GROUPS
+        }
+        disk_cache.keep(_KIND, _digest(stamps), told)
+
+
+def _digest(stamps: _Stamps) -> str:
+    return sha256(repr(stamps).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _path_stamps() -> _Stamps:
@@ -95,16 +129,22 @@ def _path_stamps() -> _Stamps:
     return tuple(stamps)
 
 
-def _mentions(group: str, folder: str) -> bool:
+def _looked_for(stamps: _Stamps) -> _Found:
+    folders = [folder for folder, *_ in stamps]
+    groups = {group for folder in folders for group in _mentioned(folder)}
+    return _read(groups, folders) if groups else dict.fromkeys(GROUPS, ())
+
+
+def _mentioned(folder: str) -> set[str]:
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith("-info")]
     except NotADirectoryError:
-        return True  # an archive: only importlib.metadata can look into it
+        return set(GROUPS)  # an archive: only importlib.metadata can look into it
     except OSError:
-        return False
-    wanted = group.encode()
-    return any(wanted in _head(f"{folder}/{name}/entry_points.txt") for name in names)
+        return set()
+    heads = [_head(f"{folder}/{name}/entry_points.txt") for name in names]
+    return {group for group in GROUPS if any(group.encode() in head for head in heads)}
 
 
 def _head(path: str) -> bytes:
@@ -120,16 +160,26 @@ def _head(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _read(group: str, folders: list[str]) -> tuple[Announcement, ...]:
+def _read(groups: set[str], folders: list[str]) -> _Found:
     from importlib.metadata import distributions
 
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    found: dict[str, dict[str, list[tuple[str, str, str]]]] = {group: {} for group in GROUPS}
     for one in distributions(path=folders):
-        points = one.entry_points.select(group=group)
-        if points:
-            # Of two that bear one name, the first on the path is the one that is imported.
-            found.setdefault(one.name, [(each.name, each.value, one.name) for each in points])
+        for group in groups:
+            points = one.entry_points.select(group=group)
+            if points:
+                # Of two that bear one name, the first on the path is the one that is imported.
+                found[group].setdefault(
+                    one.name, [(each.name, each.value, one.name) for each in points]
+                )
+    return {
+        group: _announcements(sorted({each for one in named.values() for each in one}))
+        for group, named in found.items()
+    }
+
+
+def _announcements(rows: Iterable[Sequence[str]]) -> tuple[Announcement, ...]:
     return tuple(
         Announcement(name=name, value=value, distribution=distribution)
-        for name, value, distribution in sorted({each for one in found.values() for each in one})
+        for name, value, distribution in rows
     )

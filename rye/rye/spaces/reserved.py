@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from rye.spaces.entry_points import announcements
+from rye.disk_cache import DiskCache
+from rye.spaces.entry_points import PRIMITIVES, announcements
 
-GROUP = "rye.primitives"
 BUILT_IN = ("rye/core/primitives/subprocess", "rye/core/primitives/http_client")
 
 
-def primitive_ids() -> tuple[str, ...]:
+def primitive_ids(disk_cache: DiskCache | None = None) -> tuple[str, ...]:
     """Those of Rye first, then the names that packages announce as ``rye.primitives``."""
-    return tuple(dict.fromkeys((*BUILT_IN, *(each.name for each in announcements(GROUP)))))
+    announced = announcements(PRIMITIVES, disk_cache)
+    return tuple(dict.fromkeys((*BUILT_IN, *(each.name for each in announced))))

@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 import os
 import stat
-from hashlib import sha256
 from pathlib import Path
 
 from lilux.primitives.bounded_read import FileTooLargeError, read_bounded
+from lilux.primitives.sha256 import sha256
 
 from rye import __version__
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lilux.primitives.blocking_subprocess import BlockingSubprocess
+from lilux.primitives.sha256 import prefer_interpreter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def execute_blocking(
     ``on_output`` must be a plain function. ``KeyboardInterrupt`` ends the job, with all that it
     started, before it is raised; so does the death of this process.
     """
+    prefer_interpreter()
     with BlockingSubprocess() as subprocess:
         if not dry_run:
             # It gets ready while the stations are imported and passed.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from hashlib import sha256
+
+from lilux.primitives.sha256 import sha256
 
 from rye.errors import (
     AmbiguousIdError,

@@ -7,9 +7,9 @@ what was verified, and a link in the place of the file is not followed.
 from __future__ import annotations
 
 import os
-from hashlib import sha256
 
 from lilux.primitives.record import Record
+from lilux.primitives.sha256 import sha256
 
 from rye.items.element import ItemFile
 

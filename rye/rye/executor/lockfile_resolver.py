@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from lilux.primitives.errors import LockfileError
 from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
 from lilux.primitives.patterns import pattern
 from lilux.primitives.record import Record
+from lilux.primitives.sha256 import sha256
 
 from rye.context import Context
 from rye.disk_cache import DiskCache

@@ -13,10 +13,10 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from lilux.primitives.record import Record
+from lilux.primitives.sha256 import sha256
 
 from rye.disk_cache import DiskCache
 from rye.spaces.containment import is_below
@@ -70,9 +70,9 @@ def _is_current(folder: str) -> bool:
 
 
 def _is_in_a_project(folder: str) -> bool:
-    prefixes = (sys.prefix, os.path.realpath(sys.prefix))
     for project in _projects:
         if folder == project or is_below(folder, project):
+            prefixes = (sys.prefix, os.path.realpath(sys.prefix))
             # The environment that Rye itself runs in may lie in the project: it has the say anyway.
             own = [prefix for prefix in prefixes if is_below(prefix, project)]
             if not any(is_below(folder, prefix) for prefix in own):

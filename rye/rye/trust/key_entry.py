@@ -17,11 +17,10 @@ says which key is meant, the whole hash pins it. Fields that are not known are l
 
 from __future__ import annotations
 
-import hashlib
-
 from lilux.primitives.key_identity import compute_key_fingerprint
 from lilux.primitives.patterns import pattern
 from lilux.primitives.record import Record
+from lilux.primitives.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
     """The approval that pins a key."""
     return Approval(
         fingerprint=fingerprint,
-        public_key_sha256=hashlib.sha256(public_key).hexdigest(),
+        public_key_sha256=sha256(public_key).hexdigest(),
         approved=approved,
     )
 

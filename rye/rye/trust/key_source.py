@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from lilux.primitives.key_identity import compute_key_fingerprint
 from lilux.primitives.record import Record, field
+from lilux.primitives.sha256 import sha256
 
 from rye.context import Context
 from rye.disk_cache import DiskCache
@@ -139,7 +139,7 @@ def _source(name: SpaceName, root: Path, *, guarded: bool, bundle: str = "") -> 
 
 
 def _parsed_key(data: bytes, stem: str, disk_cache: DiskCache) -> TrustedKey:
-    kind, digest = f"trusted key {stem}", hashlib.sha256(data).hexdigest()
+    kind, digest = f"trusted key {stem}", sha256(data).hexdigest()
     known = disk_cache.recall(kind, digest)
     if isinstance(known, dict):
         return TrustedKey(**{**known, "public_key": known["public_key"].encode()})
@@ -151,7 +151,7 @@ def _parsed_key(data: bytes, stem: str, disk_cache: DiskCache) -> TrustedKey:
 
 def _pinned_key(data: bytes, stem: str, disk_cache: DiskCache) -> str:
     """The hash of the key that an approval is for."""
-    kind, digest = f"approval {stem}", hashlib.sha256(data).hexdigest()
+    kind, digest = f"approval {stem}", sha256(data).hexdigest()
     known = disk_cache.recall(kind, digest)
     if isinstance(known, str):
         return known
@@ -167,4 +167,4 @@ def _is_approved(key: TrustedKey, approvals: KeyFolder, disk_cache: DiskCache) -
         pinned = _pinned_key(approvals.read(key.fingerprint), key.fingerprint, disk_cache)
     except (EntryFormatError, KeyFileProblem):
         return False
-    return pinned == hashlib.sha256(key.public_key).hexdigest()
+    return pinned == sha256(key.public_key).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from lilux.primitives.sha256 import sha256
 
 from rye.errors import (
     ChangedError,
@@ -30,7 +30,7 @@ def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
     """
     verdicts = store.verdicts
     place = store.place(file.path)
-    key = (hashlib.sha256(file.content).digest(), comment, place)
+    key = (sha256(file.content).digest(), comment, place)
     verdict = verdicts.get(key)
     if verdict is None:
         verdict = _judge(file.content, comment, store, place)
@@ -156,7 +156,7 @@ def _standing_of_signature(
 
 
 def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return sha256(data).hexdigest()
 
 
 def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> TrustError:

@@ -23,6 +23,8 @@ _SIGKILL = 9  # the module of signals builds all their names first
 _ABRUPT = "lilux-proc ended unexpectedly"
 # After a fork these are not the child's: one that it held open would keep the helper alive.
 _descriptors: set[int] = set()
+# Helpers that are about to end, and whose end nobody has taken note of.
+_leaving: set[int] = set()
 
 
 class BlockingHelper:
@@ -35,6 +37,7 @@ class BlockingHelper:
         self._reading, theirs_to_write = os.pipe()
         _descriptors.update((self._writing, self._reading))
         self._decoder = Decoder()
+        self._has_job = False
         self._pid = 0
         try:
             self._pid = start_helper(binary, theirs_to_read, theirs_to_write)
@@ -63,6 +66,7 @@ class BlockingHelper:
         :class:`~lilux.primitives.errors.HelperError` if the helper ends first.
         """
         frame = encode({"id": _NUMBER, **fields}, payload)
+        self._has_job = True
         try:
             self._send(frame)
         except BaseException:
@@ -72,6 +76,7 @@ class BlockingHelper:
         try:
             for answer in self._answers():
                 if answer.header["kind"] not in STREAMS:
+                    self._has_job = False
                     return answer
                 if take is not None:
                     take(answer.header["kind"], answer.payload)
@@ -81,14 +86,22 @@ class BlockingHelper:
         raise AssertionError("answers end with an answer or an error")
 
     def close(self) -> None:
-        """End the helper and its job, and return when they are gone. May be called again."""
+        """End the helper; if it has a job, return when that and the helper are gone.
+
+        A helper without a job has nothing left to do but to end, which takes a millisecond that
+        nobody needs to wait for. May be called again.
+        """
         pid, self._pid = self._pid, 0
         for descriptor in (self._writing, self._reading):
-            if descriptor in _descriptors:
-                _descriptors.remove(descriptor)
+            if descriptor >= 0:
+                _descriptors.discard(descriptor)
                 os.close(descriptor)
-        if pid:
+        self._writing = self._reading = -1
+        if pid and self._has_job:
             _wait_for(pid)
+        elif pid:
+            _leaving.add(pid)
+        _reap()
 
     def _send(self, frame: bytes) -> None:
         rest = memoryview(frame)
@@ -167,10 +180,21 @@ def _wait_for(pid: int) -> None:
         raise interrupt
 
 
+def _reap() -> None:
+    for pid in list(_leaving):
+        try:
+            ended, _ = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            ended = pid
+        if ended:
+            _leaving.discard(pid)
+
+
 def _forget_in_child() -> None:
     for descriptor in _descriptors:
         os.close(descriptor)
     _descriptors.clear()
+    _leaving.clear()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

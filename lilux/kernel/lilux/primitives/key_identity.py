@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from lilux.primitives.sha256 import sha256
 
 PRIVATE_KEY_FILE = "private_key.pem"
 PUBLIC_KEY_FILE = "public_key.pem"
@@ -10,7 +10,7 @@ PUBLIC_KEY_FILE = "public_key.pem"
 
 def compute_key_fingerprint(public_key_pem: bytes | str) -> str:
     """Give the first 16 hex digits of the SHA256 of the PEM, byte for byte."""
-    return hashlib.sha256(as_bytes(public_key_pem)).hexdigest()[:16]
+    return sha256(as_bytes(public_key_pem)).hexdigest()[:16]
 
 
 def as_bytes(pem: bytes | str) -> bytes:

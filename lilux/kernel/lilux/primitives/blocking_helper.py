@@ -33,6 +33,7 @@ class BlockingHelper:
 
     def __init__(self, binary: str) -> None:
         """Raises :class:`~lilux.primitives.errors.ConfigurationError` if it cannot be started."""
+        _reap()
         theirs_to_read, self._writing = os.pipe()
         self._reading, theirs_to_write = os.pipe()
         _descriptors.update((self._writing, self._reading))

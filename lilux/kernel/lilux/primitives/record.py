@@ -115,7 +115,7 @@ class Record(metaclass=_RecordType):
         def __init__(self, *args: Any, **given: Any) -> None:
             kind = type(self)
             puts = kind._put
-            if len(args) == len(puts) and not kind._kw_only:
+            if len(args) == len(puts) and not given and not kind._kw_only:
                 for put, value in zip(puts.values(), args, strict=True):
                     put(self, value)
                 return

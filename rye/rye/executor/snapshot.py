@@ -35,7 +35,7 @@ class Library:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.disk_cache = cache_of(context.user_space)
-        self.resolver = Resolver(context, disk_cache=self.disk_cache)
+        self.resolver = Resolver(context)
         self.store = TrustStore(context, spaces=self.resolver.spaces, disk_cache=self.disk_cache)
         self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
         self.known_files: dict[Path, KnownFile] = BoundedDict()

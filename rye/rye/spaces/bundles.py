@@ -11,7 +11,6 @@ from pathlib import Path
 from lilux.primitives.record import Record
 
 from rye.context import Context
-from rye.disk_cache import DiskCache
 from rye.spaces.entry_points import BUNDLES, announcements, installed_path, is_installed, leave_out
 from rye.spaces.model import Space
 
@@ -39,16 +38,12 @@ def bundle_faults(context: Context) -> tuple[BundleFault, ...]:
     return discover(context)[1]
 
 
-def discover(
-    context: Context, disk_cache: DiskCache | None = None
-) -> tuple[tuple[Space, ...], tuple[BundleFault, ...]]:
+def discover(context: Context) -> tuple[tuple[Space, ...], tuple[BundleFault, ...]]:
     """Both of the above at once."""
     leave_out(context.project_path)
     spaces = {OWN: Space(name="system", root=context.system_space / ".ai", bundle=OWN)}
     faults = []
-    for announced in sorted(
-        announcements(BUNDLES, disk_cache), key=lambda each: (each.value, each.name)
-    ):
+    for announced in sorted(announcements(BUNDLES), key=lambda each: (each.value, each.name)):
         root, reason = _locate(announced.value)
         if not reason and announced.value in spaces:
             reason = "" if spaces[announced.value].root == root else "its name is taken"

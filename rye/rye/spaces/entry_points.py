@@ -11,19 +11,14 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lilux.primitives.record import Record
-from lilux.primitives.sha256 import sha256
 
-from rye.disk_cache import DiskCache
 from rye.spaces.containment import is_below
 
 _MAX_BYTES = 256 * 1024
-_KIND = "entry points"
-_SETTLED_NS = 2_000_000_000  # some file systems count whole seconds
 
 
 class Announcement(Record, frozen=True, kw_only=True):
@@ -80,42 +75,15 @@ def _is_in_a_project(folder: str) -> bool:
     return False
 
 
-def announcements(group: str, disk_cache: DiskCache | None = None) -> tuple[Announcement, ...]:
+def announcements(group: str) -> tuple[Announcement, ...]:
     """The entry points of one of ``GROUPS``, sorted by name, value and distribution.
 
-    Remembered for as long as no folder on the path changes, on disk as well if there is a cache.
-    Imports nothing of theirs.
+    Remembered for as long as no folder on the path changes. Imports nothing of theirs.
     """
     stamps = _path_stamps()
     if not _remembered or _remembered[0][0] != stamps:
-        found = _recalled(stamps, disk_cache) if disk_cache is not None else None
-        if found is None:
-            found = _looked_for(stamps)
-            if disk_cache is not None:
-                _keep(stamps, found, disk_cache)
-        _remembered[:] = [(stamps, found)]
+        _remembered[:] = [(stamps, _looked_for(stamps))]
     return _remembered[0][1][group]
-
-
-def _recalled(stamps: _Stamps, disk_cache: DiskCache) -> _Found | None:
-    known = disk_cache.recall(_KIND, _digest(stamps))
-    if not isinstance(known, dict):
-        return None
-    return {group: _announcements(known[group]) for group in GROUPS}
-
-
-def _keep(stamps: _Stamps, found: _Found, disk_cache: DiskCache) -> None:
-    # A folder that changed just now may change once more without a new time.
-    if all(time.time_ns() - changed > _SETTLED_NS for _, changed, _ in stamps):
-        told = {
-            group: [[one.name, one.value, one.distribution] for one in found[group]]
-            for group in GROUPS
-        }
-        disk_cache.keep(_KIND, _digest(stamps), told)
-
-
-def _digest(stamps: _Stamps) -> str:
-    return sha256(repr(stamps).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _path_stamps() -> _Stamps:

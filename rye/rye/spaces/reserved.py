@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rye.disk_cache import DiskCache
 from rye.spaces.entry_points import PRIMITIVES, announcements
 
 BUILT_IN = ("rye/core/primitives/subprocess", "rye/core/primitives/http_client")
 
 
-def primitive_ids(disk_cache: DiskCache | None = None) -> tuple[str, ...]:
+def primitive_ids() -> tuple[str, ...]:
     """Those of Rye first, then the names that packages announce as ``rye.primitives``."""
-    announced = announcements(PRIMITIVES, disk_cache)
+    announced = announcements(PRIMITIVES)
     return tuple(dict.fromkeys((*BUILT_IN, *(each.name for each in announced))))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rye.context import Context
-from rye.disk_cache import DiskCache
 from rye.errors import AmbiguousIdError, ItemNotFoundError, RyeError
 from rye.spaces.bundles import BundleFault, discover
 from rye.spaces.folders import Stamp, checked_file, files_bearing, is_settled, stamp_of
@@ -30,22 +29,16 @@ class Resolver:
     they were.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        *,
-        primitives: Iterable[str] | None = None,
-        disk_cache: DiskCache | None = None,
-    ) -> None:
+    def __init__(self, context: Context, *, primitives: Iterable[str] | None = None) -> None:
         """``primitives`` are the reserved ids; by default Rye's and those of installed packages."""
-        system, self.bundle_faults = discover(context, disk_cache)
+        system, self.bundle_faults = discover(context)
         project = Space(name="project", root=context.project_path / ".ai")
         user = Space(name="user", root=context.user_space / ".ai")
         # Called from the home folder itself, what lies there is the user's, as it is elsewhere.
         own = (user,) if project.root == user.root else (project, user)
         self.spaces: tuple[Space, ...] = (*own, *system)
         self._system = system
-        reserved = tuple(primitive_ids(disk_cache) if primitives is None else primitives)
+        reserved = tuple(primitive_ids() if primitives is None else primitives)
         self._reserved = frozenset(reserved)
         self._reserved_stems = _by_stem(reserved)
         self._indexes = {space.root: SpaceIndex(space) for space in self.spaces}

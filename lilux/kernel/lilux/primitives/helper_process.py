@@ -6,7 +6,9 @@ import socket
 import weakref
 
 from lilux.primitives.errors import ConfigurationError
-from lilux.primitives.helper_binary import start_helper
+from lilux.primitives.helper_binary import find_helper, start_helper
+
+__all__ = ["HelperProcess", "find_helper"]
 
 _running: "weakref.WeakSet[HelperProcess]" = weakref.WeakSet()
 

@@ -148,6 +148,16 @@ class TestTrustIsDecidedAnew:
         result = project.run("say", use_lockfile=False)
         assert result.metadata["error_type"] == "ChangedError"
 
+    def test_a_forged_signature_stays_forged(self, project: Project) -> None:
+        own = (project.user / ".ai" / "keys" / "public_key.pem").read_bytes()
+        forger = Key.new()
+        forged = forger.sign(TOOL.encode()).replace(
+            forger.fingerprint.encode(), compute_key_fingerprint(own).encode()
+        )
+        (project.path / ".ai" / "tools" / "say.sh").write_bytes(forged)
+        for _ in range(2):
+            assert project.run("say").metadata["error_type"] == "ForgedError"
+
     def test_a_release_key_counts_only_below_its_own_space(self, project: Project) -> None:
         """A copy of a shipped file has the bytes, and so the entry, of the original."""
         said(project)

@@ -91,13 +91,11 @@ class ParameterGate:
         key = (tool.item_id, tool.integrity)
         gate = self._gates.get(key)
         if gate is None:
-            from lilux.schemas.schema_validator import SchemaValidator
+            from lilux.schemas.schema_validator import compile_once
 
             declared = tool.metadata.config_schema
             schema = _ANY_OBJECT if declared is None else dict(declared)
-            gate = self._gates[key] = _Gate(
-                schema, SchemaValidator().compile(schema), _mentions_default(schema)
-            )
+            gate = self._gates[key] = _Gate(schema, compile_once(schema), _mentions_default(schema))
         return gate
 
 

@@ -8,12 +8,12 @@ subclasses of the JSON types as what they extend. ``1`` and ``1.0`` are differen
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import sys
 
 from lilux.primitives.errors import IntegrityError
+from lilux.primitives.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def compute_integrity(data: Any) -> str:
 
     Raises :class:`IntegrityError` as :func:`canonical_json` does.
     """
-    return hashlib.sha256(canonical_json(data).encode("ascii")).hexdigest()
+    return sha256(canonical_json(data).encode("ascii")).hexdigest()
 
 
 def child_path(path: str, key: str) -> str:

@@ -6,45 +6,50 @@ compiled, so a schema that was changed in place is another schema and never gets
 
 from __future__ import annotations
 
-import threading
+import json
+from _thread import allocate_lock
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lilux.primitives.errors import SchemaError
 from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record, field
 from lilux.schemas.defaults import with_defaults
 from lilux.schemas.json_shape import json_fault, spell_path
 from lilux.schemas.messages import describe, expectation
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import jsonschema_rs
     import msgspec
+
+    Schema = dict[str, Any] | bool
+else:
+    Schema = dict | bool
 
 __all__ = [
     "CompiledSchema",
     "Schema",
     "SchemaValidator",
     "ValidationResult",
+    "compile_once",
     "validate_parameters",
     "with_defaults",
 ]
-
-Schema: TypeAlias = dict[str, Any] | bool
 
 _MAX_ERRORS = 50
 _MISSING_RESOURCE = pattern(r"Resource '(?P<uri>.+?)' is not present")
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationResult:
+class ValidationResult(Record, frozen=True):
     """The verdict; ``errors`` name places and expectations, never the values that were found."""
 
     valid: bool
     errors: tuple[str, ...] = ()
-    parameters: Any = field(default=None, repr=False, kw_only=True)
+    parameters: Any = field(default=None, repr=False)
     """What was validated, with defaults, if filling them in was asked for."""
 
 
@@ -95,7 +100,7 @@ class SchemaValidator:
             raise ValueError(f"max_schemas is {max_schemas}; pass 1 or more")
         self._max_schemas = max_schemas
         self._compiled: OrderedDict[bytes, CompiledSchema] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def compile(self, schema: Schema) -> CompiledSchema:
         """The compiled form, from the cache if the same JSON text is known.
@@ -139,6 +144,19 @@ def validate_parameters(
 ) -> ValidationResult:
     """:meth:`SchemaValidator.validate_parameters` of a validator that the process shares."""
     return _SHARED.validate_parameters(parameters, schema, fill_defaults=fill_defaults)
+
+
+def compile_once(schema: Schema) -> CompiledSchema:
+    """The compiled form for a caller who keeps it: it is not remembered here.
+
+    Raises :class:`SchemaError` as :meth:`SchemaValidator.compile` does.
+    """
+    try:
+        # Needs no library of its own, whose import takes longer than a thousand such texts.
+        text = json.dumps(schema, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _not_json(schema) from error
+    return CompiledSchema(_compile(schema, text))
 
 
 @cache

@@ -77,6 +77,12 @@ def test_no_record_takes_another_attribute() -> None:
         counter.other = 1
 
 
+def test_a_record_cannot_extend_another() -> None:
+    kind: Any = type(Point)
+    with pytest.raises(TypeError, match=r"^the record Pixel cannot extend the record Point$"):
+        kind("Pixel", (Point,), {})
+
+
 def test_equality_asks_for_the_class_and_every_field() -> None:
     assert Point(0) != Counter(0)
     assert Point(1, 2) != Point(1, 3)

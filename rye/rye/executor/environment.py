@@ -8,7 +8,6 @@ from pathlib import Path
 
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.record import Record, field
-from lilux.runtime.dotenv_file import read_dotenv
 from lilux.runtime.env_resolver import EnvResolver
 from lilux.runtime.interpreters import which
 
@@ -65,6 +64,10 @@ def resolve_chain_env(chain: Sequence[ChainElement], context: Context) -> ChainE
 
 
 def _project_variables(path: Path, kept_out: Iterable[str]) -> dict[str, str]:
+    if not os.path.lexists(path):
+        return {}
+    from lilux.runtime.dotenv_file import read_dotenv
+
     variables = read_dotenv(path)
     for name in kept_out:
         if variables.pop(name, None) is not None:

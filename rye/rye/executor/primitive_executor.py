@@ -26,7 +26,6 @@ from rye.executor.chain_validator import ChainValidator
 from rye.executor.dependencies import verify_dependencies
 from rye.executor.environment import ChainEnvironment, resolve_chain_env
 from rye.executor.execution_config import ExecutionConfig, build_execution_config
-from rye.executor.failure import failure_of, refuse_bad_options
 from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver
 from rye.executor.output import Outcome, outcome_of
@@ -115,7 +114,10 @@ class PrimitiveExecutor:
         started = time.perf_counter()
         chain: Chain = ()
         try:
-            refuse_bad_options(timeout)
+            if timeout is not None:
+                from rye.executor.failure import refuse_bad_options
+
+                refuse_bad_options(timeout)
             locked = use_lockfile or frozen
             snapshot = self._library.snapshot()
             tool = self._resolve_tool_path(item_id, snapshot)
@@ -146,7 +148,7 @@ class PrimitiveExecutor:
                 if outcome.success and locked and lock is None and chain[0].path is not None:
                     outcome = await self._keep_lock(chain, dependencies, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for whatever goes wrong
-            outcome = failure_of(error)
+            outcome = _failure_of(error)
         return ExecutionResult(
             success=outcome.success,
             data=outcome.data,
@@ -217,11 +219,18 @@ class PrimitiveExecutor:
         try:
             kept = await self._primitives.beside(lambda: self._locks.keep(chain, dependencies))
         except LockError as error:
-            failed = failure_of(error)
+            failed = _failure_of(error)
             metadata = {**outcome.metadata, **failed.metadata}
             return replaced(outcome, success=False, error=failed.error, metadata=metadata)
         except (RyeError, LiluxError, OSError) as error:
-            told = {"lockfile_error": failure_of(error).error}
+            told = {"lockfile_error": _failure_of(error).error}
         else:
             told = {"lockfile_created": str(kept.path)}
         return replaced(outcome, metadata={**outcome.metadata, **told})
+
+
+def _failure_of(error: Exception) -> Outcome:
+    # On use only: most calls do not fail.
+    from rye.executor.failure import failure_of
+
+    return failure_of(error)

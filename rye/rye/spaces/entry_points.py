@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lilux.primitives.record import Record
 
-from rye.spaces.containment import is_below
+from rye.spaces.containment import is_below, real_folder
 
 _MAX_BYTES = 256 * 1024
 
@@ -53,7 +53,7 @@ def is_installed(folder: str) -> bool:
     """Whether a folder of modules is the machine's, not one that somebody works in."""
     if not folder.startswith(os.sep) or _is_current(folder):
         return False
-    names = (os.path.normpath(folder), os.path.realpath(folder))
+    names = (os.path.normpath(folder), real_folder(folder))
     return not any(_is_in_a_project(name) for name in names)
 
 

@@ -19,7 +19,6 @@ import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
-from lilux.primitives.atomic import atomic_write
 from lilux.primitives.key_identity import PUBLIC_KEY_FILE
 
 from rye.context import Context
@@ -232,6 +231,8 @@ class TrustStore:
         return next((source for source in self._sources if source.space == space), self._sources[0])
 
     def _write(self, folder: KeyFolder, stem: str, data: bytes) -> None:
+        from lilux.primitives.atomic import atomic_write
+
         path = folder.path / f"{stem}.toml"
         try:
             folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -80,20 +80,26 @@ class _RecordType(type):
         for key in namespace.get("__annotations__", ()):
             given = namespace.pop(key, _MISSING)
             fields[key] = given if isinstance(given, _Field) else _Field(given)
+        for base in bases:
+            if isinstance(base, _RecordType) and base._fields:
+                raise TypeError(f"the record {name} cannot extend the record {base.__name__}")
         if frozen:
-            namespace["__setattr__"] = namespace["__delattr__"] = _refuse_change
-            namespace["__hash__"] = _hash
-        made = super().__new__(cls, name, bases, {**namespace, "__slots__": tuple(fields)})
+            bases = tuple([_Frozen if base is Record else base for base in bases])
+        namespace["__slots__"] = tuple(fields)
+        made = super().__new__(cls, name, bases, namespace)
         made._fields = fields
-        made._put = {key: getattr(made, key).__set__ for key in fields}
-        made._defaults = {
-            k: one.default for k, one in fields.items() if one.default is not _MISSING
-        }
-        made._factories = {
-            k: one.factory for k, one in fields.items() if one.factory is not _MISSING
-        }
         made._kw_only = kw_only
         return made
+
+    def __getattr__(cls, name: str) -> Any:
+        """The tables that making an object takes, when the first one is made."""
+        if name not in ("_put", "_defaults", "_factories"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        fields = cls._fields.items()
+        cls._put = {key: getattr(cls, key).__set__ for key, _ in fields}
+        cls._defaults = {key: one.default for key, one in fields if one.default is not _MISSING}
+        cls._factories = {key: one.factory for key, one in fields if one.factory is not _MISSING}
+        return cls.__dict__[name]
 
 
 class _DataclassFields:
@@ -145,6 +151,23 @@ class Record(metaclass=_RecordType):
         return _restored, (type(self), {key: getattr(self, key) for key in type(self)._fields})
 
 
+class _Frozen(Record):
+    """What a frozen record has in the place of :class:`Record`."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+
+        def __delattr__(self, name: str) -> None:
+            raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+
+        def __hash__(self) -> int:
+            return hash(tuple([getattr(self, key) for key in type(self)._fields]))
+
+
 def replaced(record: R, **changes: Any) -> R:
     """A record like this one but for the changes, as ``dataclasses.replace`` makes it."""
     values = {key: getattr(record, key) for key in type(record)._fields}
@@ -170,14 +193,6 @@ def _refuse_arguments(kind: _RecordType, given: dict[str, Any]) -> None:
             raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}")
     missing = [name for name in kind._fields if name not in given]
     raise TypeError(f"{kind.__name__}() lacks the arguments {', '.join(missing)}")
-
-
-def _refuse_change(self: Record, name: str, _value: object = None) -> None:
-    raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
-
-
-def _hash(self: Record) -> int:
-    return hash(tuple([getattr(self, key) for key in type(self)._fields]))
 
 
 def _restored(kind: type[Record], values: dict[str, Any]) -> Record:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.templating import Placeholder, env_value, substitute
-from lilux.runtime.dotenv_file import read_dotenv
 from lilux.runtime.env_config import SPACES, EnvConfig, check_variables, parse_env_config
 from lilux.runtime.interpreters import Places, resolve_interpreter
 
@@ -57,6 +56,8 @@ class EnvResolver:
         roots = self._roots(context)
         env = dict(os.environ if self._environ is None else self._environ)
         if include_dotenv and self._project_path is not None:
+            from lilux.runtime.dotenv_file import read_dotenv
+
             env.update(read_dotenv(self._project_path / ".env"))
         _apply(rules, env, roots)
         env.update(overrides)

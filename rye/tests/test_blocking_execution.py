@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from interrupts import interrupt_when
 from loopback_http import LoopbackServer, respond
-from processes import Tree, wait_until
+from processes import Tree
 from rye.executor.blocking import execute_blocking
 from rye.executor.result import ExecutionResult
 from rye_project import Project
@@ -118,17 +116,10 @@ def test_an_interrupt_is_raised_once_the_tool_and_its_tree_are_gone(
     tree = Tree(tmp_path / "tree")
     project.command("tree", "sh", "-c", tree.script())
 
-    def interrupt() -> None:
-        wait_until((tree.folder / "up").exists, "the tree is up")
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        execute_blocking("tree", context=project.context)
+    with interrupt_when((tree.folder / "up").exists), pytest.raises(KeyboardInterrupt):
+        execute_blocking("tree", context=project.context, timeout=60)
     pids = [int((tree.folder / name).read_text()) for name in tree.NAMES]
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
-    thread.join()
     assert not project.lockfile("tree").exists()
 
 

@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from interrupts import interrupt_when
 from lilux.primitives.blocking_subprocess import BlockingSubprocess
 from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
@@ -159,29 +159,18 @@ def test_after_the_end_another_job_starts_another_helper() -> None:
         blocking.close()
 
 
-def interrupt_when(condition: Callable[[], object]) -> threading.Thread:
-    """Ctrl-C for this process, once the condition holds."""
-
-    def act() -> None:
-        wait_until(condition, "time to interrupt")
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=act)
-    thread.start()
-    return thread
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_an_interrupt_is_raised_once_the_whole_tree_is_gone(
     blocking: BlockingSubprocess, tmp_path: Path, streamed: bool
 ) -> None:
     tree = Tree(tmp_path / "tree")
     options, _ = _options(streamed)
-    thread = interrupt_when((tmp_path / "tree" / "up").exists)
-    with pytest.raises(KeyboardInterrupt):
-        blocking.execute(shell(tree.script()), **options).send(None)
+    with (
+        interrupt_when((tmp_path / "tree" / "up").exists),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        blocking.execute(shell(tree.script(), timeout=60), **options).send(None)
     assert [name for name, one in _processes(tree).items() if is_alive(one)] == []
-    thread.join()
     assert run(blocking, {"command": "true"}).success
 
 
@@ -201,10 +190,8 @@ def test_an_interrupted_job_may_say_good_bye_within_its_grace(
         f"trap 'echo bye > {tmp_path}/bye; exit' TERM; echo $$ > {tmp_path}/pid; "
         "while :; do sleep 0.02; done"
     )
-    thread = interrupt_when((tmp_path / "pid").exists)
-    with pytest.raises(KeyboardInterrupt):
-        blocking.execute(shell(script, grace=20)).send(None)
-    thread.join()
+    with interrupt_when((tmp_path / "pid").exists), pytest.raises(KeyboardInterrupt):
+        blocking.execute(shell(script, grace=20, timeout=60)).send(None)
     assert (tmp_path / "bye").read_text() == "bye\n"
 
 
@@ -215,14 +202,13 @@ def test_a_second_interrupt_does_not_leave_the_tree_behind(
         f"trap 'echo > {tmp_path}/asked' TERM; echo $$ > {tmp_path}/pid; "
         "while :; do sleep 0.02; done"
     )
-    first = interrupt_when((tmp_path / "pid").exists)
-    second = interrupt_when((tmp_path / "asked").exists)
-    with pytest.raises(KeyboardInterrupt):
-        blocking.execute(shell(script, grace=0.5)).send(None)
+    with (
+        interrupt_when((tmp_path / "pid").exists, (tmp_path / "asked").exists),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        blocking.execute(shell(script, grace=0.5, timeout=60)).send(None)
     pid = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(pid)
-    first.join()
-    second.join()
 
 
 def test_the_death_of_the_caller_by_sigkill_ends_the_job(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ FORMAT = 1
 """To be raised when an entry would mean something else to another state of this program."""
 MAX_ENTRY_BYTES = 64 * 1024
 MAX_ENTRIES = 4096
+MAX_UNWRITTEN = 1024
+"""Of a process that stays and never flushes."""
 
 _DIGEST_DIGITS = 64
 
@@ -61,7 +63,7 @@ class DiskCache:
 
     def keep(self, kind: str, digest: str, value: Any) -> None:
         """Remember ``value``, which must be JSON, from the next :meth:`flush` on."""
-        if self._folder is None:
+        if self._folder is None or len(self._new) >= MAX_UNWRITTEN:
             return
         try:
             body = json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")

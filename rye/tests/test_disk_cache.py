@@ -183,6 +183,18 @@ class TestWhatIsNotKept:
         assert not folder.parent.exists()
 
 
+    def test_more_than_a_process_may_hold_back(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("rye.disk_cache.MAX_UNWRITTEN", 2)
+        folder.parent.parent.mkdir()
+        cache = DiskCache(folder)
+        for number in range(3):
+            cache.keep("kind", str(number), number)
+        cache.flush()
+        assert [recall(folder, digest=str(number)) for number in range(3)] == [0, 1, None]
+
+
 class TestAFolderThatCannotBeUsed:
     def test_a_file_in_its_place_costs_nothing_but_time(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True)

@@ -162,8 +162,9 @@ class BlockingHelper:
 def _is_readable(descriptor: int, deadline: float) -> bool:
     import select
 
-    ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-    return bool(ready)
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
 
 
 def _wait_for(pid: int) -> None:

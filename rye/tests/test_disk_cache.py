@@ -182,7 +182,6 @@ class TestWhatIsNotKept:
         cache.flush()
         assert not folder.parent.exists()
 
-
     def test_more_than_a_process_may_hold_back(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

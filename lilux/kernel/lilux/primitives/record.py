@@ -132,10 +132,13 @@ class Record(metaclass=_RecordType):
                     if key not in given:
                         given[key] = make()
                 given = {**kind._defaults, **given}
-            if given.keys() != puts.keys():
+            if len(given) != len(puts):
                 _refuse_arguments(kind, given)
-            for key, value in given.items():
-                puts[key](self, value)
+            try:
+                for key, value in given.items():
+                    puts[key](self, value)
+            except KeyError:
+                _refuse_arguments(kind, given)
 
     def __repr__(self) -> str:
         kind = type(self)

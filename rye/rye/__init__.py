@@ -5,6 +5,8 @@
     async with rye.PrimitiveExecutor(project_path=".") as executor:
         result = await executor.execute("rye/bash/bash", {"command": "echo hi"})
 
+    result = rye.execute_blocking("rye/bash/bash", {"command": "echo hi"})  # without an event loop
+
 Importing this loads nothing else; a name loads its module when it is first used.
 """
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         UnsignedError,
         UntrustedKeyError,
     )
+    from rye.executor.blocking import execute_blocking
     from rye.executor.primitive_executor import PrimitiveExecutor
     from rye.executor.result import ExecutionResult
     from rye.items.element import ChainElement
@@ -89,6 +92,7 @@ __all__ = [
     "UnsafePathError",
     "UnsignedError",
     "UntrustedKeyError",
+    "execute_blocking",
 ]
 
 _HOMES = {
@@ -96,6 +100,7 @@ _HOMES = {
     "Context": "rye.context",
     "ExecutionResult": "rye.executor.result",
     "PrimitiveExecutor": "rye.executor.primitive_executor",
+    "execute_blocking": "rye.executor.blocking",
 }
 
 

@@ -15,6 +15,7 @@ _HOME = {
     "AuthError": "lilux.primitives.errors",
     "AuthStore": "lilux.runtime.auth",
     "AuthenticationRequired": "lilux.primitives.errors",
+    "BlockingSubprocess": "lilux.primitives.blocking_subprocess",
     "ConfigurationError": "lilux.primitives.errors",
     "EnvResolver": "lilux.runtime.env_resolver",
     "HelperError": "lilux.primitives.errors",
@@ -68,6 +69,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from lilux.primitives.blocking_subprocess import BlockingSubprocess
     from lilux.primitives.errors import (
         AuthenticationRequired,
         AuthError,

@@ -5,15 +5,18 @@
     async with rye.PrimitiveExecutor(project_path=".") as executor:
         result = await executor.execute("rye/bash/bash", {"command": "echo hi"})
 
+    result = rye.execute_blocking("rye/bash/bash", {"command": "echo hi"})  # without an event loop
+
 Importing this loads nothing else; a name loads its module when it is first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Type checkers take this for typing's own, whose import would cost more than all the rest.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rye.context import Context
     from rye.errors import (
         AmbiguousIdError,
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
         UnsignedError,
         UntrustedKeyError,
     )
+    from rye.executor.blocking import execute_blocking
     from rye.executor.primitive_executor import PrimitiveExecutor
     from rye.executor.result import ExecutionResult
     from rye.items.element import ChainElement
@@ -88,6 +92,7 @@ __all__ = [
     "UnsafePathError",
     "UnsignedError",
     "UntrustedKeyError",
+    "execute_blocking",
 ]
 
 _HOMES = {
@@ -95,12 +100,15 @@ _HOMES = {
     "Context": "rye.context",
     "ExecutionResult": "rye.executor.result",
     "PrimitiveExecutor": "rye.executor.primitive_executor",
+    "execute_blocking": "rye.executor.blocking",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'rye' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_HOMES.get(name, "rye.errors")), name)
     globals()[name] = value
     return value

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from lilux.primitives.record import Record
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Context:
+
+class Context(Record, frozen=True, kw_only=True):
     """The roots of the spaces and the environment. No station looks these up by itself.
 
     Paths are absolute and resolved. ``user_space`` is the folder that *contains* the user's

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
 
 from rye.errors import ItemFormatError
 
-Kind = Literal["python", "yaml", "block"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
 
+    Kind = Literal["python", "yaml", "block"]
+else:
+    Kind = str
+
+_KINDS = ("python", "yaml", "block")
 _TABLE = Path(__file__).parent / ".ai" / "formats.yaml"
 _HINT = "install rye again"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
+class Format(Record, frozen=True, kw_only=True):
     """How to read a file, and the sign that begins a comment line in it."""
 
     kind: Kind
     comment: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FormatTable:
+class FormatTable(Record, frozen=True, kw_only=True):
     """The whole of the data."""
 
     formats: Mapping[str, Format]
@@ -42,7 +47,7 @@ class FormatTable:
 FALLBACK = Format(kind="block", comment="#")
 
 # Editors leave copies such as `tool.py~`; a copy must not become the tool when that is deleted.
-_EXTENSION = re.compile(r"(\.[A-Za-z0-9_+-]{1,16})?")
+_EXTENSION = pattern(r"(\.[A-Za-z0-9_+-]{1,16})?")
 
 
 def format_of(path: Path) -> Format:
@@ -88,7 +93,7 @@ def _entries(rows: Any) -> list[tuple[str, Format]]:
     entries: list[tuple[str, Format]] = []
     for row in rows:
         kind, comment = row["kind"], row["comment"]
-        if kind not in get_args(Kind) or not isinstance(comment, str) or not comment.strip():
+        if kind not in _KINDS or not isinstance(comment, str) or not comment.strip():
             raise ValueError(f"kind {kind!r} with comment {comment!r}")
         entry = Format(kind=kind, comment=comment)
         entries += [(extension, entry) for extension in _texts(row["extensions"])]

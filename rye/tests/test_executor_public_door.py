@@ -8,7 +8,10 @@ import pytest
 import rye
 from rye import errors
 
-HEAVY = ("asyncio", "cryptography", "httpx2", "jsonschema_rs", "json", "lilux", "msgspec", "yaml")
+HEAVY = (
+    "asyncio", "cryptography", "httpx2", "importlib", "jsonschema_rs", "json", "lilux", "msgspec",
+    "typing", "yaml",
+)  # fmt: skip
 
 
 def test_all_is_sorted_and_every_name_in_it_is_there() -> None:
@@ -27,6 +30,7 @@ def test_the_door_offers_every_error_and_the_executor_but_nothing_else() -> None
         "Context",
         "ExecutionResult",
         "PrimitiveExecutor",
+        "execute_blocking",
     }
 
 
@@ -35,6 +39,12 @@ def test_names_are_the_objects_of_their_modules() -> None:
 
     assert rye.PrimitiveExecutor is PrimitiveExecutor
     assert rye.LockTamperedError is errors.LockTamperedError
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    from importlib.metadata import version
+
+    assert rye.__version__ == version("rye")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -6,8 +6,6 @@ package costs next to nothing.
 
 # ruff: noqa: F401 - the imports at the end tell type checkers what __getattr__ gives
 
-from importlib import import_module
-
 # Type checkers take this for typing's own, whose import would cost more than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +15,7 @@ _HOME = {
     "AuthError": "lilux.primitives.errors",
     "AuthStore": "lilux.runtime.auth",
     "AuthenticationRequired": "lilux.primitives.errors",
+    "BlockingSubprocess": "lilux.primitives.blocking_subprocess",
     "ConfigurationError": "lilux.primitives.errors",
     "EnvResolver": "lilux.runtime.env_resolver",
     "HelperError": "lilux.primitives.errors",
@@ -37,11 +36,11 @@ _HOME = {
     "SpawnResult": "lilux.primitives.subprocess",
     "StatusResult": "lilux.primitives.subprocess",
     "SubprocessPrimitive": "lilux.primitives.subprocess",
-    "SubprocessResult": "lilux.primitives.subprocess",
+    "SubprocessResult": "lilux.primitives.subprocess_result",
     "ValidationResult": "lilux.schemas.schema_validator",
     "canonical_json": "lilux.primitives.integrity",
     "compute_integrity": "lilux.primitives.integrity",
-    "compute_key_fingerprint": "lilux.primitives.signing",
+    "compute_key_fingerprint": "lilux.primitives.key_identity",
     "ensure_keypair": "lilux.primitives.signing",
     "generate_keypair": "lilux.primitives.signing",
     "load_keypair": "lilux.primitives.signing",
@@ -58,6 +57,8 @@ def __getattr__(name: str) -> "Any":
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'lilux' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
@@ -68,6 +69,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from lilux.primitives.blocking_subprocess import BlockingSubprocess
     from lilux.primitives.errors import (
         AuthenticationRequired,
         AuthError,
@@ -99,8 +101,8 @@ if TYPE_CHECKING:
         SpawnResult,
         StatusResult,
         SubprocessPrimitive,
-        SubprocessResult,
     )
+    from lilux.primitives.subprocess_result import SubprocessResult
     from lilux.runtime.auth import AuthStore
     from lilux.runtime.env_resolver import EnvResolver
     from lilux.schemas.schema_validator import (

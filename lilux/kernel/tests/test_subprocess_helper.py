@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from lilux.primitives.errors import ConfigurationError, HelperError
-from lilux.primitives.helper_process import find_helper
+from lilux.primitives.helper_binary import find_helper
 from lilux.primitives.subprocess import SubprocessPrimitive
 from processes import Tree, assert_gone, is_alive, lineage, pid_in, wait_until
 

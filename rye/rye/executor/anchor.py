@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
 
+from lilux.primitives.record import Record, field
 from lilux.primitives.templating import Placeholder, env_value, substitute
 
 from rye.context import Context
@@ -30,13 +29,16 @@ from rye.errors import AnchorError
 from rye.executor.declaration import Declaration
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 MODES = ("auto", "always", "never")
 ROOTS = ("tool_dir", "tool_parent", "project_path")
 _KEYS = ("enabled", "mode", "markers_any", "root", "lib", "cwd", "env_paths")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EnvPath:
+class EnvPath(Record, frozen=True, kw_only=True):
     """Folders to put before and after those of one variable, as the author wrote them."""
 
     name: str
@@ -44,8 +46,7 @@ class EnvPath:
     append: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Anchor:
+class Anchor(Record, frozen=True, kw_only=True):
     """An active anchor."""
 
     path: Path

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
 
-Data = TypeVar("Data")
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+from lilux.primitives.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Generic, TypeVar
+
+    Data = TypeVar("Data")
+    Key = TypeVar("Key")
+    Value = TypeVar("Value")
+else:
+    # What is generic here is so for type checkers alone.
+    Key = Value = object
+    Generic = {None: object}
+    Data = None
 
 MAX_ENTRIES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class CacheEntry(Generic[Data]):
+class CacheEntry(Record, Generic[Data], frozen=True):
     """Something made from files, and the SHA-256 of what it was made from.
 
     ``trust_stamp`` is the state of the trust store that it depends on; ``None`` for what does not

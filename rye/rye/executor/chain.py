@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from hashlib import sha256
-from typing import Any
+
+from lilux.primitives.sha256 import sha256
 
 from rye.errors import (
     AmbiguousIdError,
@@ -19,6 +19,10 @@ from rye.executor.caches import CacheEntry
 from rye.executor.snapshot import Snapshot
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_CHAIN_DEPTH = 10
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from lilux.primitives.record import Record
 
 from rye.errors import ChainValidationError
 from rye.executor.caches import BoundedDict
 from rye.items.element import ChainElement
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChainValidationResult:
+class ChainValidationResult(Record, frozen=True, kw_only=True):
     """The verdict, with every issue that was found, in the order of the chain."""
 
     issues: tuple[str, ...] = ()

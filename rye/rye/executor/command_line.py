@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
+from lilux.primitives.record import Record, field
 from lilux.primitives.templating import whole_placeholder
 
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
-from rye.executor.quoting import HINT
 from rye.executor.rendering import Names, as_text, embedded, render_script, render_value
 from rye.executor.shells import ShellText, shell_texts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # One argument or variable of a Linux process, its final NUL included.
 MAX_ARGUMENT = 128 * 1024
@@ -24,8 +26,7 @@ _TOO_LONG_HINT = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CommandLine:
+class CommandLine(Record, frozen=True, kw_only=True):
     """What is run, final to the letter; it may hold secrets."""
 
     command: str
@@ -78,8 +79,7 @@ def check_lengths(argv: Sequence[str], env: Mapping[str, str], tool: str) -> Non
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(Record, frozen=True):
     template: Any
     text: str
     where: str
@@ -129,6 +129,8 @@ def _script(template: Any, text: str, shell: ShellText, names: Names, where: str
     if part is None:
         return text
     if not shell.quotable:
+        from rye.executor.quoting import HINT
+
         label = f"{{{part.name}}}" if part.kind == "param" else f"${{{part.name}}}"
         raise ConfigTemplateError(
             f"{where}: {label} stands in a text that {shell.shell} takes apart by rules of its own",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+
+from lilux.primitives.record import Record
 
 from rye.errors import AnchorError
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Declaration:
+
+class Declaration(Record, frozen=True, kw_only=True):
     """The keys of ``anchor`` or ``verify_deps``, each with the element that it comes from.
 
     Reading a key raises :class:`AnchorError` if its value has another type than asked for.

@@ -20,9 +20,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+
+from lilux.primitives.record import Record, replaced
 
 from rye.context import Context
 from rye.errors import AnchorError
@@ -51,8 +52,7 @@ _IMPORTED_UNSIGNED = frozenset((_BYTECODE, ".so", ".pyd", ".pth", ".node"))
 _KEYS = ("enabled", "scope", "recursive", "extensions", "exclude_dirs")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Walk:
+class _Walk(Record, frozen=True, kw_only=True):
     root: str
     """Without symbolic links."""
     recursive: bool
@@ -117,7 +117,7 @@ def _anchors_for(
     """The chain's anchor, and the one without what stands nearer to the tool than ``level``."""
     if all(element.metadata.anchor is None for element in chain[:level]):
         return [anchor]
-    plain = [replace(one, metadata=replace(one.metadata, anchor=None)) for one in chain[:level]]
+    plain = [replaced(one, metadata=replaced(one.metadata, anchor=None)) for one in chain[:level]]
     own = resolve_anchor([*plain, *chain[level:]], _places_of(chain[0]))
     return [anchor] if own is None or (anchor and anchor.path == own.path) else [anchor, own]
 

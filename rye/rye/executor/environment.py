@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import ConfigurationError
-from lilux.runtime.dotenv_file import read_dotenv
+from lilux.primitives.record import Record, field
 from lilux.runtime.env_resolver import EnvResolver
 from lilux.runtime.interpreters import which
 
@@ -18,11 +15,12 @@ from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
 from rye.items.element import ChainElement
 
-_LOG = logging.getLogger(__name__)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChainEnvironment:
+class ChainEnvironment(Record, frozen=True, kw_only=True):
     """A complete environment; values may be secrets and stay out of the repr."""
 
     env: dict[str, str] = field(repr=False)
@@ -66,10 +64,18 @@ def resolve_chain_env(chain: Sequence[ChainElement], context: Context) -> ChainE
 
 
 def _project_variables(path: Path, kept_out: Iterable[str]) -> dict[str, str]:
+    if not os.path.lexists(path):
+        return {}
+    from lilux.runtime.dotenv_file import read_dotenv
+
     variables = read_dotenv(path)
     for name in kept_out:
         if variables.pop(name, None) is not None:
-            _LOG.warning("%s: %s is ignored: it decides which program runs", path, name)
+            import logging
+
+            logging.getLogger(__name__).warning(
+                "%s: %s is ignored: it decides which program runs", path, name
+            )
     return variables
 
 

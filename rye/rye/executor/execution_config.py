@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record, field, replaced
 
 from rye.context import Context
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
 from rye.executor.anchor import Anchor, apply_anchor, place_names
 from rye.executor.command_line import check_lengths, render_command_line
 from rye.executor.environment import ChainEnvironment
-from rye.executor.http_call import literal_call, templated_call
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.executor.rendering import (
     ANCHOR_CWD,
@@ -26,6 +25,10 @@ from rye.executor.rendering import (
 )
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _SETTINGS = {
     SUBPROCESS: frozenset((
         "command", "args", "cwd", "input_data", "env", "timeout", "output_limit", "background",
@@ -36,13 +39,12 @@ _SETTINGS = {
         "max_body_bytes", "max_event_bytes", "stream_timeout",
     )),
 }  # fmt: skip
-_KEY_OF_CONFIG = re.compile(r"config\.(\w+)")
+_KEY_OF_CONFIG = pattern(r"config\.(\w+)")
 MAX_SECONDS = 366 * 24 * 3600
 """The longest timeout that the primitives know."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExecutionConfig:
+class ExecutionConfig(Record, frozen=True, kw_only=True):
     """What the primitive is called with; values may be secrets and stay out of the repr."""
 
     primitive_id: str
@@ -131,7 +133,7 @@ def _build(
     primitive = chain[-1].item_id
     if primitive == SUBPROCESS:
         config = _subprocess(templates, names, context, masked=masked)
-        return replace(config, secrets=_secrets(templates, names, interpreter_variables(chain)))
+        return replaced(config, secrets=_secrets(templates, names, interpreter_variables(chain)))
     if primitive == HTTP_CLIENT:
         return _http(templates, names, masked=masked)
     return _other(primitive, render_value(templates, names, f"'{names.tool}': config"), names)
@@ -166,6 +168,8 @@ def _subprocess(
 
 
 def _http(templates: Mapping[str, Any], names: Names, *, masked: bool) -> ExecutionConfig:
+    from rye.executor.http_call import templated_call
+
     config, params, env = templated_call(templates, names)
     # Without a mode of its own the primitive would look for one among the parameters.
     config["mode"] = config.get("mode") or "sync"
@@ -185,6 +189,8 @@ def _bare(
     where = f"'{names.tool}'"
     config = {**render_value(templates, names, where), **given}
     if names.tool == HTTP_CLIENT:
+        from rye.executor.http_call import literal_call
+
         call, values = literal_call(config)
         call = {**call, "env": {}, "env_mode": "exact", "mode": call.get("mode") or "sync"}
         return ExecutionConfig(primitive_id=HTTP_CLIENT, config=call, params=values)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import traceback
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import LiluxError
 
 from rye.errors import ItemNotFoundError, LockError, ParameterError, RyeError
 from rye.executor.execution_config import MAX_SECONDS
 from rye.executor.output import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -47,7 +48,7 @@ def refuse_bad_options(timeout: Any) -> None:
     if timeout is None:
         return
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not (number and timeout > 0 and timeout != math.inf):
+    if not (number and timeout > 0 and timeout != float("inf")):
         issue = "timeout: expected a positive number"
     elif timeout > MAX_SECONDS:
         issue = f"timeout: expected at most {MAX_SECONDS}"
@@ -76,6 +77,8 @@ def _carried(error: Exception) -> dict[str, Any]:
 
 
 def _place(error: Exception) -> str:
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return "an unknown place"

@@ -7,11 +7,11 @@ author's templates, and exactly the values that they name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from lilux.primitives.patterns import pattern
 from lilux.primitives.templating import (
     Placeholder,
     env_value,
@@ -35,7 +35,7 @@ from rye.items.element import ChainElement
 _REQUEST = ("method", "url", "headers", "body", "auth")
 # The primitive looks for sinks among its parameters; nothing of a caller's may stand there.
 _RESERVED = frozenset(("__sinks",))
-_USERINFO = re.compile(r"(?<=:)//[^/?#]*@")
+_USERINFO = pattern(r"(?<=:)//[^/?#]*@")
 
 
 def templated_call(

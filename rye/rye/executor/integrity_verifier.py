@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+
+from lilux.primitives.record import Record
 
 from rye.context import Context
 from rye.errors import RyeError
 from rye.executor.snapshot import Library, Snapshot
 from rye.spaces.model import Resolution, Space
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Breach(Enum):
@@ -24,8 +28,7 @@ class Breach(Enum):
     MALFORMED = "malformed"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Violation:
+class Violation(Record, frozen=True, kw_only=True):
     """One entry that does not hold, in words and for a program."""
 
     breach: Breach
@@ -36,8 +39,7 @@ class Violation:
     found: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IntegrityResult:
+class IntegrityResult(Record, frozen=True, kw_only=True):
     """The verdict over a locked chain, with every violation."""
 
     violations: tuple[Violation, ...] = ()

@@ -7,8 +7,9 @@ what was verified, and a link in the place of the file is not followed.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from hashlib import sha256
+
+from lilux.primitives.record import Record
+from lilux.primitives.sha256 import sha256
 
 from rye.items.element import ItemFile
 
@@ -16,8 +17,7 @@ from rye.items.element import ItemFile
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFile:
+class KnownFile(Record, frozen=True):
     """A file as it was read, and the SHA-256 of its bytes."""
 
     file: ItemFile

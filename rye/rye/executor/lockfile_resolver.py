@@ -7,32 +7,36 @@ Read in the project, then the user's space, then the system's; written in the pr
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import LockfileError
 from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
+from lilux.primitives.sha256 import sha256
 
 from rye.context import Context
+from rye.disk_cache import DiskCache
 from rye.errors import LockCorruptError, RyeError, UnsafePathError
 from rye.executor.caches import BoundedDict
+from rye.executor.stored_lockfile import lockfile_from_json, lockfile_to_json
 from rye.items.element import ChainElement
 from rye.spaces.bundles import system_spaces
 from rye.spaces.folders import Stamp, is_settled
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import Space
 
-_VERSION_IN_A_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,63}")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_VERSION_IN_A_FILE_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,63}")
 _FOLDER = "lockfiles"
 _SUFFIX = ".lock.json"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredLock:
+class StoredLock(Record, frozen=True, kw_only=True):
     """A lockfile and the place where it was found."""
 
     path: Path
@@ -42,7 +46,13 @@ class StoredLock:
 class LockfileResolver:
     """Finds, makes and keeps lockfiles. ``spaces`` are given in the order of precedence."""
 
-    def __init__(self, context: Context, *, spaces: Sequence[Space] | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        spaces: Sequence[Space] | None = None,
+        disk_cache: DiskCache | None = None,
+    ) -> None:
         project = Space(name="project", root=context.project_path / ".ai")
         if spaces is None:
             user = Space(name="user", root=context.user_space / ".ai")
@@ -52,6 +62,7 @@ class LockfileResolver:
             dict.fromkeys(str(space.root / _FOLDER) for space in (project, *spaces))
         )
         self._manager = LockfileManager()
+        self._disk_cache = DiskCache(None) if disk_cache is None else disk_cache
         self._loaded: dict[str, tuple[Stamp, StoredLock]] = BoundedDict()
         self._names: dict[tuple[str, str], str] = BoundedDict()
 
@@ -96,6 +107,8 @@ class LockfileResolver:
         self, chain: Sequence[ChainElement], verified_deps: Mapping[str, str] | None = None
     ) -> Lockfile:
         """Pins every element that has a file, and the dependencies that were verified."""
+        from datetime import UTC, datetime
+
         tool = chain[0]
         return Lockfile(
             lockfile_version=1,
@@ -138,7 +151,7 @@ class LockfileResolver:
         if known is not None and known[0] == stamp:
             return known[1]
         try:
-            stored = StoredLock(path=Path(path), lockfile=self._manager.load(Path(path)))
+            stored = StoredLock(path=Path(path), lockfile=self._decoded(Path(path)))
         except FileNotFoundError:
             return None
         except LockfileError as error:
@@ -146,6 +159,16 @@ class LockfileResolver:
         if is_settled(stamp):
             self._loaded[path] = (stamp, stored)
         return stored
+
+    def _decoded(self, path: Path) -> Lockfile:
+        data = self._manager.read(path)
+        digest = sha256(data).hexdigest()
+        known = self._disk_cache.recall(_FOLDER, digest)
+        if isinstance(known, dict):
+            return lockfile_from_json(known)
+        lockfile = self._manager.decode(data, path)
+        self._disk_cache.keep(_FOLDER, digest, lockfile_to_json(lockfile))
+        return lockfile
 
     def _name(self, item_id: str, version: str) -> str:
         name = self._names.get((item_id, version))

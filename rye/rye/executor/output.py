@@ -7,28 +7,30 @@ A run that failed has an ``error_type`` that is no class: ``ToolFailed`` (exit c
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+
+from lilux.primitives.record import Record, field, replaced
 
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from lilux.primitives.http_result import HttpResult
-    from lilux.primitives.subprocess import SubprocessResult
+    from lilux.primitives.subprocess_result import SubprocessResult
 
     from rye.executor.execution_config import ExecutionConfig
 
 _JSON_BEGINS_WITH = frozenset('{["-0123456789tfn')
 _MAX_QUOTED = 500
 _NO_JSON = object()
+_NOT_FINITE = (float("inf"), float("-inf"))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class Outcome(Record, frozen=True, kw_only=True):
     """The part of an ``ExecutionResult`` that comes from the primitive."""
 
     success: bool
@@ -41,7 +43,7 @@ def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElemen
     """Read the result of the primitive that was called with ``config`` for ``chain[0]``."""
     if config.primitive_id == SUBPROCESS:
         if result.tree_known_by == "not_started":
-            result = replace(result, stderr=config.scrubbed(result.stderr))
+            result = replaced(result, stderr=config.scrubbed(result.stderr))
         return _of_process(result, config.config, chain)
     if config.primitive_id == HTTP_CLIENT:
         return _of_request(result, chain[0].item_id)
@@ -144,6 +146,8 @@ def _of_request(result: HttpResult, item_id: str) -> Outcome:
 
 
 def _of_other(result: Any, item_id: str) -> Outcome:
+    from dataclasses import asdict, is_dataclass
+
     success = bool(getattr(result, "success", True))
     data = asdict(result) if is_dataclass(result) and not isinstance(result, type) else result
     if success:
@@ -173,7 +177,7 @@ def _parse_json(text: str) -> Any:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
+    if number in _NOT_FINITE:
         raise ValueError("a number that is too large")
     return number
 

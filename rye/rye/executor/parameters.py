@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from lilux.primitives.errors import SchemaError
+from lilux.primitives.record import Record
 
+from rye.disk_cache import DiskCache
 from rye.errors import ItemFormatError, ParameterError
 from rye.executor.caches import BoundedDict
+from rye.formats import format_of
 from rye.items.element import ChainElement
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from lilux.schemas.schema_validator import CompiledSchema
 
 # Of a tool that declares nothing, at least this much is known.
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(Record, frozen=True):
     schema: dict[str, Any]
     compiled: CompiledSchema
     has_defaults: bool
@@ -29,7 +32,9 @@ class _Gate:
 class ParameterGate:
     """Validates parameters and fills in defaults; compiled schemas are kept by content hash."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk_cache: DiskCache | None = None) -> None:
+        self._disk_cache = DiskCache(None) if disk_cache is None else disk_cache
+        self._called: dict[str, bool] = BoundedDict()
         self._gates: dict[tuple[str, str], _Gate] = BoundedDict()
 
     def admit(self, tool: ChainElement, parameters: Any) -> dict[str, Any]:
@@ -39,6 +44,28 @@ class ParameterGate:
         itself invalid. The input is not changed.
         """
         given = {} if parameters is None else parameters
+        if given == {} and type(given) is dict:
+            return self._admit_nothing(tool)
+        return self._admit(tool, given)
+
+    def _admit_nothing(self, tool: ChainElement) -> dict[str, Any]:
+        """What a call without parameters comes to depends on the file alone, so that is kept.
+
+        A program that calls a tool again is one that stays, and for which a gate is worth its time.
+        """
+        if tool.path is None or tool.integrity in self._called:
+            return self._admit(tool, {})
+        self._called[tool.integrity] = True
+        found = format_of(tool.path)
+        kind = f"defaults {found.kind} {found.comment}"
+        known = self._disk_cache.recall(kind, tool.integrity)
+        if isinstance(known, dict):
+            return known
+        admitted = self._admit(tool, {})
+        self._disk_cache.keep(kind, tool.integrity, admitted)
+        return admitted
+
+    def _admit(self, tool: ChainElement, given: Any) -> dict[str, Any]:
         if isinstance(given, Mapping) and not isinstance(given, dict):
             given = dict(given)
         try:
@@ -64,13 +91,11 @@ class ParameterGate:
         key = (tool.item_id, tool.integrity)
         gate = self._gates.get(key)
         if gate is None:
-            from lilux.schemas.schema_validator import SchemaValidator
+            from lilux.schemas.schema_validator import compile_once
 
             declared = tool.metadata.config_schema
             schema = _ANY_OBJECT if declared is None else dict(declared)
-            gate = self._gates[key] = _Gate(
-                schema, SchemaValidator().compile(schema), _mentions_default(schema)
-            )
+            gate = self._gates[key] = _Gate(schema, compile_once(schema), _mentions_default(schema))
         return gate
 
 

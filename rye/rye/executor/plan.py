@@ -8,8 +8,8 @@ The config that would run was made before, so that a plan fails where the run wo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+
+from lilux.primitives.record import replaced
 
 from rye.context import Context
 from rye.executor.anchor import Anchor
@@ -26,6 +26,10 @@ from rye.executor.output import Outcome
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.executor.shells import is_shell
 from rye.items.element import ChainElement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def masked_config(
@@ -45,7 +49,7 @@ def masked_config(
         for name, value in env.env.items()
     }
     return build_execution_config(
-        chain, parameters, replace(env, env=masked), anchor, context, masked=True
+        chain, parameters, replaced(env, env=masked), anchor, context, masked=True
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
 
 from lilux.primitives.errors import LiluxError
+from lilux.primitives.record import replaced
 
 from rye.context import Context
 from rye.errors import LockError, RyeError
@@ -28,17 +26,19 @@ from rye.executor.chain_validator import ChainValidator
 from rye.executor.dependencies import verify_dependencies
 from rye.executor.environment import ChainEnvironment, resolve_chain_env
 from rye.executor.execution_config import ExecutionConfig, build_execution_config
-from rye.executor.failure import failure_of, refuse_bad_options
 from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver
 from rye.executor.output import Outcome, outcome_of
 from rye.executor.parameters import ParameterGate
-from rye.executor.plan import masked_config, planned
 from rye.executor.primitives import PRIMITIVE_MAP, OnOutput, PrimitivePool
 from rye.executor.result import ExecutionResult
 from rye.executor.snapshot import Library, Snapshot
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self
 
 
 class PrimitiveExecutor:
@@ -65,10 +65,17 @@ class PrimitiveExecutor:
         self._metadata_cache = self._library.metadata_cache
         self._validator = ChainValidator()
         self._locks = LockGuard(
-            LockfileResolver(self.context, spaces=self._library.resolver.spaces)
+            LockfileResolver(
+                self.context,
+                spaces=self._library.resolver.spaces,
+                disk_cache=self._library.disk_cache,
+            )
         )
-        self._parameters = ParameterGate()
-        self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
+        self._parameters = ParameterGate(self._library.disk_cache)
+        self._primitives = self._pool()
+
+    def _pool(self) -> PrimitivePool:
+        return PrimitivePool(self.PRIMITIVE_MAP)
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,6 +91,7 @@ class PrimitiveExecutor:
     async def aclose(self) -> None:
         """Close what the primitives hold open. The executor may be used again."""
         await self._primitives.aclose()
+        self._library.disk_cache.flush()
 
     async def execute(
         self,
@@ -106,7 +114,10 @@ class PrimitiveExecutor:
         started = time.perf_counter()
         chain: Chain = ()
         try:
-            refuse_bad_options(timeout)
+            if timeout is not None:
+                from rye.executor.failure import refuse_bad_options
+
+                refuse_bad_options(timeout)
             locked = use_lockfile or frozen
             snapshot = self._library.snapshot()
             tool = self._resolve_tool_path(item_id, snapshot)
@@ -125,6 +136,8 @@ class PrimitiveExecutor:
                 self._locks.confirm_dependencies(lock, dependencies)
             config = self._build_execution_config(chain, params, env, anchor, timeout=timeout)
             if dry_run:
+                from rye.executor.plan import masked_config, planned
+
                 shown = masked_config(chain, params, env, anchor, self.context)
                 outcome = planned(chain, config, shown, lock, dependencies, use_lockfile=locked)
             else:
@@ -135,7 +148,7 @@ class PrimitiveExecutor:
                 if outcome.success and locked and lock is None and chain[0].path is not None:
                     outcome = await self._keep_lock(chain, dependencies, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for whatever goes wrong
-            outcome = failure_of(error)
+            outcome = _failure_of(error)
         return ExecutionResult(
             success=outcome.success,
             data=outcome.data,
@@ -204,13 +217,20 @@ class PrimitiveExecutor:
         another run has made in the meantime, for other content, turns the outcome into a failure.
         """
         try:
-            kept = await asyncio.to_thread(self._locks.keep, chain, dependencies)
+            kept = await self._primitives.beside(lambda: self._locks.keep(chain, dependencies))
         except LockError as error:
-            failed = failure_of(error)
+            failed = _failure_of(error)
             metadata = {**outcome.metadata, **failed.metadata}
-            return replace(outcome, success=False, error=failed.error, metadata=metadata)
+            return replaced(outcome, success=False, error=failed.error, metadata=metadata)
         except (RyeError, LiluxError, OSError) as error:
-            told = {"lockfile_error": failure_of(error).error}
+            told = {"lockfile_error": _failure_of(error).error}
         else:
             told = {"lockfile_created": str(kept.path)}
-        return replace(outcome, metadata={**outcome.metadata, **told})
+        return replaced(outcome, metadata={**outcome.metadata, **told})
+
+
+def _failure_of(error: Exception) -> Outcome:
+    # On use only: most calls do not fail.
+    from rye.executor.failure import failure_of
+
+    return failure_of(error)

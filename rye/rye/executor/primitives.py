@@ -7,14 +7,17 @@ cannot take the id of another.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from rye.errors import UnknownPrimitiveError
-from rye.spaces.entry_points import announcements
-from rye.spaces.reserved import GROUP
+from rye.spaces.entry_points import PRIMITIVES, announcements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Result = TypeVar("Result")
 
 SUBPROCESS = "rye/core/primitives/subprocess"
 HTTP_CLIENT = "rye/core/primitives/http_client"
@@ -27,7 +30,7 @@ _BUILT_IN = {
 }
 
 
-class PrimitiveMap(Mapping[str, type[Any]]):
+class PrimitiveMap(Mapping[str, "type[Any]"]):
     """Item id → class. A class is imported when it is asked for, and packages are searched when
     an id is not one of Lilux's own.
 
@@ -40,10 +43,10 @@ class PrimitiveMap(Mapping[str, type[Any]]):
         return _load(target) if target else _load_announced(item_id, _announced(item_id))
 
     def __contains__(self, item_id: object) -> bool:
-        return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(GROUP))
+        return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(PRIMITIVES))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*_BUILT_IN, *(one.name for one in announcements(GROUP)))))
+        return iter(dict.fromkeys((*_BUILT_IN, *(one.name for one in announcements(PRIMITIVES)))))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -74,6 +77,12 @@ class PrimitivePool:
             return await primitive.execute(config, params, on_output=on_output)
         return await primitive.execute(config, params)
 
+    async def beside(self, work: Callable[[], Result]) -> Result:
+        """What ``work`` gives, which blocks: it must not hold up whatever else is under way."""
+        import asyncio
+
+        return await asyncio.to_thread(work)
+
     async def aclose(self) -> None:
         """Close what the primitives hold open; they may be used again."""
         for primitive in self._objects.values():
@@ -92,7 +101,7 @@ def _load(target: str) -> type[Any]:
 
 
 def _announced(item_id: str) -> str:
-    targets = sorted({one.value for one in announcements(GROUP) if one.name == item_id})
+    targets = sorted({one.value for one in announcements(PRIMITIVES) if one.name == item_id})
     if not targets:
         raise KeyError(item_id)
     if len(targets) > 1:
@@ -111,6 +120,8 @@ def _load_announced(item_id: str, target: str) -> type[Any]:
             f"the primitive {item_id!r} cannot be loaded from {target!r} ({type(error).__name__})",
             hint="correct or uninstall the package that brings it",
         ) from error
+    import inspect
+
     execute = getattr(loaded, "execute", None)
     if not (inspect.isclass(loaded) and inspect.iscoroutinefunction(execute)):
         raise UnknownPrimitiveError(
@@ -122,4 +133,6 @@ def _load_announced(item_id: str, target: str) -> type[Any]:
 
 
 def _reports_output(primitive: Any) -> bool:
+    import inspect
+
     return "on_output" in inspect.signature(primitive.execute).parameters

@@ -15,39 +15,43 @@ always another way: pass the value as an argument, and write ``"$1"``.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NoReturn
 
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
 from lilux.primitives.templating import Placeholder, substitute
 
 from rye.errors import ConfigTemplateError
 from rye.executor.shells import takes_code
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, NoReturn
+
+    Quotes = Literal["none", "single", "double"]
+
 HINT = 'pass it as an argument after the script and a name for $0, and write "$1" in its place'
 
-Quotes = Literal["none", "single", "double"]
 _CLOSING = {"none": "", "single": "'", "double": '"'}
 
 # The shell's own expansions that hold no quotes and nothing nested.
-_PLAIN_EXPANSION = re.compile(r"\$\{[^{}()'\"`$\\\n]*\}")
-_PLAIN_ARITHMETIC = re.compile(r"\$\(\((?:[^{}()'\"`$\\]|\$\w+)*\)\)")
-_SUBSCRIPT = re.compile(r"\$\w*\[")
+_PLAIN_EXPANSION = pattern(r"\$\{[^{}()'\"`$\\\n]*\}")
+_PLAIN_ARITHMETIC = pattern(r"\$\(\((?:[^{}()'\"`$\\]|\$\w+)*\)\)")
+_SUBSCRIPT = pattern(r"\$\w*\[")
 _BLANKS = " \t"
 _SEPARATORS = frozenset("\n;&|")
 # A name, and then the end of the word: nothing that could make it another name.
-_COMMAND = re.compile(r"([A-Za-z_./][\w./+-]*)(?=[ \t\n;&|)]|$)", re.ASCII)
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=[\w./:,@%+-]*(?=[ \t\n;&|)]|$)", re.ASCII)
-_REDIRECTION = re.compile(r"[<>]+[&|!]*")
-_OPENS = re.compile(r"(?:if|then|else|elif|while|until|do|!|\{)(?=[ \t\n]|$)")
-_CLOSES = re.compile(r"(?:fi|done|\})(?=[ \t\n;&|)]|$)")
-_HARMLESS_SET = re.compile(
+_COMMAND = pattern(r"([A-Za-z_./][\w./+-]*)(?=[ \t\n;&|)]|$)", re.ASCII)
+_ASSIGNMENT = pattern(r"[A-Za-z_]\w*=[\w./:,@%+-]*(?=[ \t\n;&|)]|$)", re.ASCII)
+_REDIRECTION = pattern(r"[<>]+[&|!]*")
+_OPENS = pattern(r"(?:if|then|else|elif|while|until|do|!|\{)(?=[ \t\n]|$)")
+_CLOSES = pattern(r"(?:fi|done|\})(?=[ \t\n;&|)]|$)")
+_HARMLESS_SET = pattern(
     r"set(?:[ \t]+(?:[-+][euxf]+|[-+][eux]*o[ \t]+pipefail))+[ \t]*(?=[\n;&|]|$)"
 )
 # Texts alone: ksh and zsh evaluate the argument of a number.
-_PRINTF = re.compile(
+_PRINTF = pattern(
     r"""printf[ \t]+(?P<quote>['"])"""
     r"""(?!-)(?:[^%'"`$\\]|\\[abfnrtv0]|%%|%-?\d*(?:\.\d+)?s)*(?P=quote)[ \t]"""
     r"""|printf[ \t]+(?:%s)+(?:\\\\n)?[ \t]"""
@@ -65,6 +69,8 @@ def quote(value: str) -> str:
     ``shlex.quote`` leaves plain words bare, and bare words can mean something: ``2`` before ``>``,
     ``A=b`` before a command, ``if``, ``=ls`` in zsh.
     """
+    import shlex
+
     quoted = shlex.quote(value)
     return quoted if quoted.startswith("'") else f"'{quoted}'"
 
@@ -112,8 +118,7 @@ class _Span:
         self.end = placeholder.start + length
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Record):
     """A stretch of commands or of text in double quotes; frames nest."""
 
     double: bool = False

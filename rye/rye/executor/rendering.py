@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
 
+from lilux.primitives.record import Record, field, replaced
 from lilux.primitives.templating import (
     Placeholder,
     env_value,
@@ -31,8 +30,11 @@ from lilux.primitives.templating import (
 )
 
 from rye.errors import ConfigTemplateError, ParameterError
-from rye.executor.quoting import fill_script
 from rye.items.element import ChainElement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PARAMS_JSON = "params_json"
 ANCHOR_CWD = "__anchor_cwd"
@@ -52,8 +54,7 @@ _OPEN_KEYWORDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Names:
+class Names(Record, frozen=True, kw_only=True):
     """What placeholders stand for; values may be secrets and stay out of the repr."""
 
     injected: Mapping[str, str] = field(repr=False)
@@ -95,7 +96,7 @@ class Names:
         if name in self.author:
             # Without the name itself, or a value that mentions itself would never end.
             others = {key: value for key, value in self.author.items() if key != name}
-            return render_value(self.author[name], replace(self, author=others), name)
+            return render_value(self.author[name], replaced(self, author=others), name)
         return self.parameters.get(name)
 
     def _injected(self, name: str) -> str:
@@ -158,7 +159,7 @@ def expand_references(
                 hint="write the value itself in place of a reference",
             )
     structures = {key: expanded[key] for key in author if not isinstance(author[key], str)}
-    return expanded, replace(names, author=structures)
+    return expanded, replaced(names, author=structures)
 
 
 def render_value(template: Any, names: Names, where: str) -> Any:
@@ -186,6 +187,8 @@ def render_value(template: Any, names: Names, where: str) -> Any:
 
 def render_script(template: str, names: Names, where: str) -> str:
     """Text that a POSIX shell will parse, every value quoted for the place where it stands."""
+    from rye.executor.quoting import fill_script
+
     return fill_script(template, _filler(names, where), where)
 
 

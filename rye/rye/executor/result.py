@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+
+from lilux.primitives.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExecutionResult:
+class ExecutionResult(Record, frozen=True, kw_only=True):
     """The end of a call, good or bad. ``execute()`` raises nothing but cancellation.
 
     ``data`` is what a tool printed as JSON; otherwise a dict with ``stdout``, ``stderr`` and

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-_POSIX = re.compile(
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+_POSIX = pattern(
     r"(?:r?bash|sh|dash|ash|hush|posh|yash|r?ksh|[mlo]ksh|pdksh|r?zsh)(?:-?[0-9.]+)?(?:\.exe)?",
     re.IGNORECASE,
 )
-_OTHER = re.compile(
+_OTHER = pattern(
     r"(?:fish|t?csh|rc|es|elvish|nu|xonsh|pwsh|powershell|cmd)(?:-?[0-9.]+)?(?:\.exe)?",
     re.IGNORECASE,
 )
@@ -37,7 +42,7 @@ _WRAPPERS = frozenset((
 ))  # fmt: skip
 # These make one text of all their arguments and hand it to a shell.
 _JOINS = frozenset(("ssh", "rsh", "mosh", "watch", "parallel"))
-_OTHER_SCRIPT_FLAG = re.compile(r"-\w*c|--?command|/[ck]|--?encodedcommand", re.IGNORECASE)
+_OTHER_SCRIPT_FLAG = pattern(r"-\w*c|--?command|/[ck]|--?encodedcommand", re.IGNORECASE)
 _TAKES_A_FILE = ("--rcfile", "--init-file")
 
 
@@ -89,8 +94,7 @@ def is_shell(command: str) -> bool:
     return _POSIX.fullmatch(name) is not None or _OTHER.fullmatch(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ShellText:
+class ShellText(Record, frozen=True):
     """Where a shell finds what it parses."""
 
     place: Literal["argument", "stdin"]

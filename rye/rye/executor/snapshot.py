@@ -11,12 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from rye.context import Context
+from rye.disk_cache import cache_of
 from rye.executor.caches import BoundedDict, CacheEntry
 from rye.executor.known_file import KnownFile
 from rye.formats import format_of
 from rye.items.element import ChainElement, ItemFile, Metadata
-from rye.items.metadata import parse_metadata
 from rye.items.reader import read_item
+from rye.items.stored_metadata import metadata_from_json, metadata_to_json
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
@@ -33,8 +34,9 @@ class Library:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.disk_cache = cache_of(context.user_space)
         self.resolver = Resolver(context)
-        self.store = TrustStore(context, spaces=self.resolver.spaces)
+        self.store = TrustStore(context, spaces=self.resolver.spaces, disk_cache=self.disk_cache)
         self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
         self.known_files: dict[Path, KnownFile] = BoundedDict()
 
@@ -85,8 +87,21 @@ class Snapshot:
         known = self._library.metadata_cache.get(resolution.path)
         if known and known.content_hash == read.digest:
             return known.data
-        metadata = parse_metadata(read.file)
+        metadata = self._parse(read)
         self._library.metadata_cache[resolution.path] = CacheEntry(metadata, read.digest)
+        return metadata
+
+    def _parse(self, read: KnownFile) -> Metadata:
+        """As the disk cache has it, or anew. The same bytes mean one thing in each format."""
+        disk_cache = self._library.disk_cache
+        found = format_of(read.file.path)
+        kind = f"metadata {found.kind} {found.comment}"
+        metadata = metadata_from_json(disk_cache.recall(kind, read.digest))
+        if metadata is None:
+            from rye.items.metadata import parse_metadata
+
+            metadata = parse_metadata(read.file)
+            disk_cache.keep(kind, read.digest, metadata_to_json(metadata))
         return metadata
 
     def element(self, resolution: Resolution) -> ChainElement:

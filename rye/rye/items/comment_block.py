@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+
+from lilux.primitives.patterns import pattern
 
 from rye.errors import ItemFormatError, NoMetadataError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_BLOCK_BYTES = 64 * 1024
 
 _HINT = "correct it and sign again"
-_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_TOML_PLACE = pattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def load_block(text: str, comment: str, path: Path) -> tuple[dict[str, Any], dict[str, int]]:

@@ -7,15 +7,19 @@ here, the types are checked.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
 
 from rye.errors import ItemFormatError, ItemIdError, NoMetadataError
 from rye.items.element import Metadata
 from rye.spaces.ids import check_item_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_DEPTH = 32
 
@@ -25,7 +29,7 @@ LISTS = ("inputs", "outputs")
 NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints")
 
 # The version becomes part of the name of a lockfile.
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}")
+_VERSION = pattern(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}")
 _BOUNDS = {"min_version", "max_version"}
 
 
@@ -38,8 +42,7 @@ class RefusedError(Exception):
         self.line = line
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
+class Declared(Record, frozen=True, kw_only=True):
     """One declaration: its value, its line in the file and its name as the file spells it."""
 
     value: Any

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from lilux.primitives.record import Record, field
 
 from rye.spaces.model import Resolution, Space
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Metadata:
+
+class Metadata(Record, frozen=True, kw_only=True):
     """What a file declares, whatever its language. Mappings are not to be changed."""
 
     version: str = ""
@@ -31,16 +34,14 @@ class Metadata:
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ItemFile:
+class ItemFile(Record, frozen=True, kw_only=True):
     """A file that was read once: hash, signature and metadata all come from these bytes."""
 
     path: Path
     content: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChainElement:
+class ChainElement(Record, frozen=True, kw_only=True):
     """One element of a chain, as it was when its file was read."""
 
     item_id: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
+
+from lilux.primitives.patterns import pattern
 
 from rye.errors import ItemFormatError
 from rye.formats import Format, format_of
@@ -12,10 +12,14 @@ from rye.items.declarations import NAMES, Declared, metadata_from
 from rye.items.element import ItemFile, Metadata
 from rye.items.typos import meant
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _HINT = "save it as UTF-8 and sign again"
 
 # As the interpreter looks for it; the signature line may have moved it down by one.
-_CODING = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_CODING = pattern(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _UTF8 = {b"utf-8", b"utf8", b"utf_8", b"ascii", b"us-ascii"}
 
 

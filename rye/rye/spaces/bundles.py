@@ -6,21 +6,18 @@ package that contains the folder ``.ai``. The package is located, never imported
 
 from __future__ import annotations
 
-import importlib.util
-from dataclasses import dataclass
-from importlib.machinery import PathFinder
 from pathlib import Path
 
+from lilux.primitives.record import Record
+
 from rye.context import Context
-from rye.spaces.entry_points import announcements, installed_path, is_installed, leave_out
+from rye.spaces.entry_points import BUNDLES, announcements, installed_path, is_installed, leave_out
 from rye.spaces.model import Space
 
-GROUP = "rye.bundles"
 OWN = "rye"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BundleFault:
+class BundleFault(Record, frozen=True, kw_only=True):
     """An announcement that cannot be used, and why: other items must not suffer from it."""
 
     distribution: str
@@ -46,7 +43,7 @@ def discover(context: Context) -> tuple[tuple[Space, ...], tuple[BundleFault, ..
     leave_out(context.project_path)
     spaces = {OWN: Space(name="system", root=context.system_space / ".ai", bundle=OWN)}
     faults = []
-    for announced in sorted(announcements(GROUP), key=lambda each: (each.value, each.name)):
+    for announced in sorted(announcements(BUNDLES), key=lambda each: (each.value, each.name)):
         root, reason = _locate(announced.value)
         if not reason and announced.value in spaces:
             reason = "" if spaces[announced.value].root == root else "its name is taken"
@@ -63,6 +60,9 @@ def discover(context: Context) -> tuple[tuple[Space, ...], tuple[BundleFault, ..
 
 def _locate(package: str) -> tuple[Path, str]:
     """The ``.ai`` of the package. Only the first part is looked up: more would import parents."""
+    import importlib.util
+    from importlib.machinery import PathFinder
+
     top, *rest = package.split(".")
     nowhere = Path()
     if not all(part.isidentifier() for part in (top, *rest)):

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rye.spaces.containment import is_below
+from lilux.primitives.record import Record
+
+from rye.spaces.containment import is_below, real_folder
 
 _MAX_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Announcement:
+class Announcement(Record, frozen=True, kw_only=True):
     """One entry point: its name, the text that it points to, and the distribution it is from."""
 
     name: str
@@ -28,8 +29,13 @@ class Announcement:
     distribution: str
 
 
+BUNDLES = "rye.bundles"
+PRIMITIVES = "rye.primitives"
+GROUPS = (BUNDLES, PRIMITIVES)
+
 _Stamps = tuple[tuple[str, int, int], ...]
-_remembered: dict[str, tuple[_Stamps, tuple[Announcement, ...]]] = {}
+_Found = Mapping[str, tuple[Announcement, ...]]
+_remembered: list[tuple[_Stamps, _Found]] = []
 _projects: set[str] = set()
 
 
@@ -47,7 +53,7 @@ def is_installed(folder: str) -> bool:
     """Whether a folder of modules is the machine's, not one that somebody works in."""
     if not folder.startswith(os.sep) or _is_current(folder):
         return False
-    names = (os.path.normpath(folder), os.path.realpath(folder))
+    names = (os.path.normpath(folder), real_folder(folder))
     return not any(_is_in_a_project(name) for name in names)
 
 
@@ -59,9 +65,9 @@ def _is_current(folder: str) -> bool:
 
 
 def _is_in_a_project(folder: str) -> bool:
-    prefixes = (sys.prefix, os.path.realpath(sys.prefix))
     for project in _projects:
         if folder == project or is_below(folder, project):
+            prefixes = (sys.prefix, os.path.realpath(sys.prefix))
             # The environment that Rye itself runs in may lie in the project: it has the say anyway.
             own = [prefix for prefix in prefixes if is_below(prefix, project)]
             if not any(is_below(folder, prefix) for prefix in own):
@@ -70,18 +76,14 @@ def _is_in_a_project(folder: str) -> bool:
 
 
 def announcements(group: str) -> tuple[Announcement, ...]:
-    """The entry points of a group, sorted by name, value and distribution.
+    """The entry points of one of ``GROUPS``, sorted by name, value and distribution.
 
     Remembered for as long as no folder on the path changes. Imports nothing of theirs.
     """
     stamps = _path_stamps()
-    known = _remembered.get(group)
-    if known is not None and known[0] == stamps:
-        return known[1]
-    folders = [folder for folder, *_ in stamps]
-    found = _read(group, folders) if any(_mentions(group, each) for each in folders) else ()
-    _remembered[group] = (stamps, found)
-    return found
+    if not _remembered or _remembered[0][0] != stamps:
+        _remembered[:] = [(stamps, _looked_for(stamps))]
+    return _remembered[0][1][group]
 
 
 def _path_stamps() -> _Stamps:
@@ -95,16 +97,22 @@ def _path_stamps() -> _Stamps:
     return tuple(stamps)
 
 
-def _mentions(group: str, folder: str) -> bool:
+def _looked_for(stamps: _Stamps) -> _Found:
+    folders = [folder for folder, *_ in stamps]
+    groups = {group for folder in folders for group in _mentioned(folder)}
+    return _read(groups, folders) if groups else dict.fromkeys(GROUPS, ())
+
+
+def _mentioned(folder: str) -> set[str]:
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith("-info")]
     except NotADirectoryError:
-        return True  # an archive: only importlib.metadata can look into it
+        return set(GROUPS)  # an archive: only importlib.metadata can look into it
     except OSError:
-        return False
-    wanted = group.encode()
-    return any(wanted in _head(f"{folder}/{name}/entry_points.txt") for name in names)
+        return set()
+    heads = [_head(f"{folder}/{name}/entry_points.txt") for name in names]
+    return {group for group in GROUPS if any(group.encode() in head for head in heads)}
 
 
 def _head(path: str) -> bytes:
@@ -120,16 +128,26 @@ def _head(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _read(group: str, folders: list[str]) -> tuple[Announcement, ...]:
+def _read(groups: set[str], folders: list[str]) -> _Found:
     from importlib.metadata import distributions
 
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    found: dict[str, dict[str, list[tuple[str, str, str]]]] = {group: {} for group in GROUPS}
     for one in distributions(path=folders):
-        points = one.entry_points.select(group=group)
-        if points:
-            # Of two that bear one name, the first on the path is the one that is imported.
-            found.setdefault(one.name, [(each.name, each.value, one.name) for each in points])
+        for group in groups:
+            points = one.entry_points.select(group=group)
+            if points:
+                # Of two that bear one name, the first on the path is the one that is imported.
+                found[group].setdefault(
+                    one.name, [(each.name, each.value, one.name) for each in points]
+                )
+    return {
+        group: _announcements(sorted({each for one in named.values() for each in one}))
+        for group, named in found.items()
+    }
+
+
+def _announcements(rows: Iterable[Sequence[str]]) -> tuple[Announcement, ...]:
     return tuple(
         Announcement(name=name, value=value, distribution=distribution)
-        for name, value, distribution in sorted({each for one in found.values() for each in one})
+        for name, value, distribution in rows
     )

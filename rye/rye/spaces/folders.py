@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from lilux.primitives.record import Record
 
 from rye.errors import UnsafePathError
 from rye.formats import format_table, known_extensions, may_be_item
@@ -74,8 +75,7 @@ def checked_file(folder: str, name: str, space_root: Path) -> Path:
     return path
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Record, frozen=True):
     """The folder's own folders, and the files that may be items, by stem."""
 
     folders: list[str]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-SpaceName = Literal["project", "user", "system"]
+from lilux.primitives.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    SpaceName = Literal["project", "user", "system"]
+else:
+    SpaceName = str
 
 PRECEDENCE: dict[SpaceName, int] = {"project": 3, "user": 2, "system": 1}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Space:
+class Space(Record, frozen=True, kw_only=True):
     """One root of items. Several bundles may bear the name ``system``."""
 
     name: SpaceName
@@ -32,8 +37,7 @@ class Space:
         return PRECEDENCE[self.name]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resolution:
+class Resolution(Record, frozen=True, kw_only=True):
     """Where an id was found, and where it was looked for in vain."""
 
     item_id: str

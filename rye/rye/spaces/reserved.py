@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rye.spaces.entry_points import announcements
+from rye.spaces.entry_points import PRIMITIVES, announcements
 
-GROUP = "rye.primitives"
 BUILT_IN = ("rye/core/primitives/subprocess", "rye/core/primitives/http_client")
 
 
 def primitive_ids() -> tuple[str, ...]:
     """Those of Rye first, then the names that packages announce as ``rye.primitives``."""
-    return tuple(dict.fromkeys((*BUILT_IN, *(each.name for each in announcements(GROUP)))))
+    announced = announcements(PRIMITIVES)
+    return tuple(dict.fromkeys((*BUILT_IN, *(each.name for each in announced))))

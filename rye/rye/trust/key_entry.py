@@ -17,33 +17,33 @@ says which key is meant, the whole hash pins it. Fields that are not known are l
 
 from __future__ import annotations
 
-import hashlib
-import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from lilux.primitives.key_identity import compute_key_fingerprint
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
+from lilux.primitives.sha256 import sha256
 
-from lilux.primitives.signing import compute_key_fingerprint
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-FINGERPRINT = re.compile(r"[0-9a-f]{16}")
+FINGERPRINT = pattern(r"[0-9a-f]{16}")
 MAX_OWNER_CHARACTERS = 200
 
 # The one spelling of an Ed25519 key as SubjectPublicKeyInfo: twelve fixed bytes, then the key. That
 # it is one is seen without loading a cryptographic library.
-_PUBLIC_KEY = re.compile(
+_PUBLIC_KEY = pattern(
     rb"-----BEGIN PUBLIC KEY-----\n"
     rb"MCowBQYDK2VwAyEA[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\n"
     rb"-----END PUBLIC KEY-----\n"
 )
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = pattern(r"[0-9a-f]{64}")
 
 
 class EntryFormatError(ValueError):
     """A reason why a file is no entry, told where the file's name is known already."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrustedKey:
+class TrustedKey(Record, frozen=True, kw_only=True):
     """A public key and whose it is said to be."""
 
     fingerprint: str
@@ -52,8 +52,7 @@ class TrustedKey:
     created: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Approval:
+class Approval(Record, frozen=True, kw_only=True):
     """The user's word for one key that a project brings."""
 
     fingerprint: str
@@ -126,7 +125,7 @@ def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
     """The approval that pins a key."""
     return Approval(
         fingerprint=fingerprint,
-        public_key_sha256=hashlib.sha256(public_key).hexdigest(),
+        public_key_sha256=sha256(public_key).hexdigest(),
         approved=approved,
     )
 
@@ -138,6 +137,8 @@ def is_public_key(data: bytes) -> bool:
 
 def time_now() -> str:
     """The present second, as ``created`` and ``approved`` spell it."""
+    from datetime import UTC, datetime
+
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

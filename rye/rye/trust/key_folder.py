@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 import stat
 import time
 from collections.abc import Hashable
@@ -137,6 +136,8 @@ def guard(path: Path, status: os.stat_result) -> str:
         )
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o022:
+        import shlex
+
         return (
             f"{path} may be changed by others (mode {mode:04o}); "
             f"close it with: chmod go-w {shlex.quote(str(path))}"

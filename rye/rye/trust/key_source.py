@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from lilux.primitives.signing import compute_key_fingerprint
+from lilux.primitives.key_identity import compute_key_fingerprint
+from lilux.primitives.record import Record, field
+from lilux.primitives.sha256 import sha256
 
 from rye.context import Context
+from rye.disk_cache import DiskCache
 from rye.spaces.model import Space, SpaceName
 from rye.trust.key_entry import (
     EntryFormatError,
@@ -26,8 +27,7 @@ Place = tuple[Path, ...]
 """The roots of the system spaces that a file lies in: one at most, unless they are nested."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KeyEntry:
+class KeyEntry(Record, frozen=True, kw_only=True):
     """One key of the store, or one file that should have been one."""
 
     fingerprint: str
@@ -52,8 +52,7 @@ class KeyEntry:
         return self.counts and (self.within is None or self.within in place)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KeySource:
+class KeySource(Record, frozen=True, kw_only=True):
     """The ``trusted_keys`` of one space."""
 
     space: SpaceName
@@ -61,13 +60,13 @@ class KeySource:
     folder: KeyFolder
     within: Path | None = None
 
-    def entry(self, stem: str, approvals: KeyFolder) -> KeyEntry:
+    def entry(self, stem: str, approvals: KeyFolder, disk_cache: DiskCache) -> KeyEntry:
         """Read ``{stem}.toml``; a project's key counts if ``approvals`` have it."""
         path = self.folder.path / f"{stem}.toml"
         problem = ""
         key = TrustedKey(fingerprint=stem, owner="", public_key=b"", created="")
         try:
-            key = parse_trusted_key(self.folder.read(stem), stem)
+            key = _parsed_key(self.folder.read(stem), stem, disk_cache)
         except EntryFormatError as error:
             problem = f"{path}: {error}; {_MEND}"
         except KeyFileProblem as error:
@@ -80,7 +79,8 @@ class KeySource:
             owner=key.owner,
             created=key.created,
             public_key=key.public_key,
-            counts=not problem and (self.space != "project" or _is_approved(key, approvals)),
+            counts=not problem
+            and (self.space != "project" or _is_approved(key, approvals, disk_cache)),
             within=self.within,
             problem=problem,
         )
@@ -138,11 +138,33 @@ def _source(name: SpaceName, root: Path, *, guarded: bool, bundle: str = "") -> 
     return KeySource(space=name, bundle=bundle, folder=folder, within=within)
 
 
-def _is_approved(key: TrustedKey, approvals: KeyFolder) -> bool:
+def _parsed_key(data: bytes, stem: str, disk_cache: DiskCache) -> TrustedKey:
+    kind, digest = f"trusted key {stem}", sha256(data).hexdigest()
+    known = disk_cache.recall(kind, digest)
+    if isinstance(known, dict):
+        return TrustedKey(**{**known, "public_key": known["public_key"].encode()})
+    key = parse_trusted_key(data, stem)
+    told = {"fingerprint": key.fingerprint, "owner": key.owner, "created": key.created}
+    disk_cache.keep(kind, digest, {**told, "public_key": key.public_key.decode()})
+    return key
+
+
+def _pinned_key(data: bytes, stem: str, disk_cache: DiskCache) -> str:
+    """The hash of the key that an approval is for."""
+    kind, digest = f"approval {stem}", sha256(data).hexdigest()
+    known = disk_cache.recall(kind, digest)
+    if isinstance(known, str):
+        return known
+    pinned = parse_approval(data, stem).public_key_sha256
+    disk_cache.keep(kind, digest, pinned)
+    return pinned
+
+
+def _is_approved(key: TrustedKey, approvals: KeyFolder, disk_cache: DiskCache) -> bool:
     if key.fingerprint not in approvals.stems:
         return False
     try:
-        approval = parse_approval(approvals.read(key.fingerprint), key.fingerprint)
+        pinned = _pinned_key(approvals.read(key.fingerprint), key.fingerprint, disk_cache)
     except (EntryFormatError, KeyFileProblem):
         return False
-    return approval.public_key_sha256 == hashlib.sha256(key.public_key).hexdigest()
+    return pinned == sha256(key.public_key).hexdigest()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from lilux.primitives.record import Record
 
 
 class Standing(Enum):
@@ -16,8 +17,7 @@ class Standing(Enum):
     UNTRUSTED = "untrusted"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class Verdict(Record, frozen=True, kw_only=True):
     """What the bytes of an item, its signature line and the trust store say together."""
 
     standing: Standing

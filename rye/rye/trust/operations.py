@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from lilux.primitives.record import Record
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, KeyStoreError, RyeError
@@ -26,8 +27,7 @@ from rye.trust.store import TrustStore
 from rye.trust.verify import judge, refusal
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ItemReport:
+class ItemReport(Record, frozen=True, kw_only=True):
     """What verification found out about one file."""
 
     item_id: str

@@ -25,22 +25,23 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
+
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 
-_PREFIX = re.compile(rb"(?:\xef\xbb\xbf)?(?:#![^\n]*\n)?")
-_BARE_SHEBANG = re.compile(rb"(?:\xef\xbb\xbf)?#![^\n]*")
+_PREFIX = pattern(rb"(?:\xef\xbb\xbf)?(?:#![^\n]*\n)?")
+_BARE_SHEBANG = pattern(rb"(?:\xef\xbb\xbf)?#![^\n]*")
 # 64 bytes in base64 leave four idle bits in the last digit; they are zero in one spelling only.
 _FIELDS = (
     rb"rye:signed:([0-9]{8}T[0-9]{6}Z):([0-9a-f]{64}):([A-Za-z0-9_-]{85}[AQgw]==):([0-9a-f]{16})"
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SignatureLine:
+class SignatureLine(Record, frozen=True, kw_only=True):
     """What a signature line says. Whether it is true is another question."""
 
     timestamp: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from lilux.primitives.atomic import atomic_write
 from lilux.primitives.errors import KeyFileError
+from lilux.primitives.record import Record, field
 from lilux.primitives.signing import (
     compute_key_fingerprint,
     ensure_keypair,
@@ -25,8 +25,7 @@ from rye.trust.signature import compose, split_signature, timestamp_now
 _NO_ITEMS_BUT_SIGNABLE = frozenset({".toml", ".pyi"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SignedItem:
+class SignedItem(Record, frozen=True, kw_only=True):
     """A file that bears a valid signature line."""
 
     path: Path
@@ -36,8 +35,7 @@ class SignedItem:
     """``False`` if the line was there already, by the same key and for the same content."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Signer:
+class Signer(Record, frozen=True, kw_only=True):
     """A key pair in memory."""
 
     private_key: bytes = field(repr=False)

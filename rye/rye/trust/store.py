@@ -18,12 +18,11 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lilux.primitives.atomic import atomic_write
-from lilux.primitives.signing import PUBLIC_KEY_FILE
+from lilux.primitives.key_identity import PUBLIC_KEY_FILE
 
 from rye.context import Context
+from rye.disk_cache import DiskCache
 from rye.errors import KeyStoreError
 from rye.spaces.model import Space, SpaceName
 from rye.trust.key_entry import (
@@ -38,6 +37,7 @@ from rye.trust.key_entry import (
 from rye.trust.key_folder import KeyFolder, file_identity
 from rye.trust.key_source import KeyEntry, KeySource, Place, read_own_key, sources_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rye.trust.model import Verdict
 
@@ -52,7 +52,15 @@ class TrustStore:
     they are known already.
     """
 
-    def __init__(self, context: Context, *, spaces: Sequence[Space] | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        spaces: Sequence[Space] | None = None,
+        disk_cache: DiskCache | None = None,
+    ) -> None:
+        self.disk_cache = DiskCache(None) if disk_cache is None else disk_cache
+        """What is known of bytes that were seen before; never which keys count."""
         user = context.user_space / ".ai"
         self.key_folder = user / "keys"
         """Where the user's own key pair is, or will be."""
@@ -121,7 +129,9 @@ class TrustStore:
         self.stamp()
         entries = self._own_entries()
         for source in self._sources:
-            entries += [source.entry(stem, self._approvals) for stem in source.folder.stems]
+            entries += [
+                source.entry(stem, self._approvals, self.disk_cache) for stem in source.folder.stems
+            ]
         return tuple(entries)
 
     def problems(self) -> tuple[str, ...]:
@@ -145,7 +155,7 @@ class TrustStore:
             ) from None
         source = self._source("user")
         self._write(source.folder, key.fingerprint, render_trusted_key(key))
-        return source.entry(key.fingerprint, self._approvals)
+        return source.entry(key.fingerprint, self._approvals, self.disk_cache)
 
     def approve(self, fingerprint: str) -> KeyEntry:
         """Let a key that the project brings count, in every project that brings this very key.
@@ -160,12 +170,12 @@ class TrustStore:
                 hint="get the public key from its owner, "
                 "and trust it with: rye trust add PUBLIC_KEY.pem",
             )
-        entry = source.entry(fingerprint, self._approvals)
+        entry = source.entry(fingerprint, self._approvals, self.disk_cache)
         if entry.problem:
             raise KeyStoreError(f"cannot approve key {fingerprint}: {entry.problem}")
         approval = approval_of(fingerprint, entry.public_key, time_now())
         self._write(self._approvals, fingerprint, render_approval(approval))
-        return source.entry(fingerprint, self._approvals)
+        return source.entry(fingerprint, self._approvals, self.disk_cache)
 
     def remove(self, fingerprint: str) -> tuple[Path, ...]:
         """Take back the user's word for a key; gives the files that were removed.
@@ -192,7 +202,7 @@ class TrustStore:
             return None
         found = [entry for entry in self._own_entries() if entry.fingerprint == fingerprint]
         found += [
-            source.entry(fingerprint, self._approvals)
+            source.entry(fingerprint, self._approvals, self.disk_cache)
             for source in self._sources
             if fingerprint in source.folder.stems
         ]
@@ -221,6 +231,8 @@ class TrustStore:
         return next((source for source in self._sources if source.space == space), self._sources[0])
 
     def _write(self, folder: KeyFolder, stem: str, data: bytes) -> None:
+        from lilux.primitives.atomic import atomic_write
+
         path = folder.path / f"{stem}.toml"
         try:
             folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import shlex
+from lilux.primitives.sha256 import sha256
 
 from rye.errors import (
     ChangedError,
@@ -16,7 +15,6 @@ from rye.errors import (
 from rye.items.element import ItemFile
 from rye.trust.key_source import KeyEntry, Place
 from rye.trust.model import Standing, Verdict
-from rye.trust.signature import has_broken_line, split_signature
 from rye.trust.store import TrustStore
 
 # Far more than a machine has items; a bound only so that a server cannot grow without end.
@@ -32,7 +30,7 @@ def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
     """
     verdicts = store.verdicts
     place = store.place(file.path)
-    key = (hashlib.sha256(file.content).digest(), comment, place)
+    key = (sha256(file.content).digest(), comment, place)
     verdict = verdicts.get(key)
     if verdict is None:
         verdict = _judge(file.content, comment, store, place)
@@ -59,6 +57,8 @@ def refusal(
     file: ItemFile, comment: str, store: TrustStore, item_id: str, verdict: Verdict
 ) -> TrustError:
     """The error that tells why an item with this verdict may not run."""
+    import shlex
+
     path, key = file.path, verdict.fingerprint
     sign = f"rye sign {shlex.quote(str(path))}"
     if verdict.standing is Standing.UNTRUSTED:
@@ -74,6 +74,8 @@ def refusal(
             hint="get the file from its author again; "
             f"or read it, and if you vouch for it, sign it with: {sign}",
         )
+    from rye.trust.signature import has_broken_line
+
     if has_broken_line(file.content, comment):
         return UnsignedError(
             f"{item_id} is not signed: {path} has a signature line that is misspelt",
@@ -85,6 +87,35 @@ def refusal(
 
 
 def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Verdict:
+    digest = _hash(content)
+    known = _recalled(digest, comment, store, place)
+    return known or _worked_out(content, digest, comment, store, place)
+
+
+def _recalled(digest: str, comment: str, store: TrustStore, place: Place) -> Verdict | None:
+    """By a signature that was verified before, under a key that must be the same now.
+
+    Whether that key counts is not remembered, but asked of the store as ever.
+    """
+    known = store.disk_cache.recall(f"signature {comment}", digest)
+    if not isinstance(known, dict):
+        return None
+    entry = store.find(known["fingerprint"], place)
+    if entry is None or entry.problem or _hash(entry.public_key) != known["public_key_sha256"]:
+        return None
+    return Verdict(
+        standing=Standing.TRUSTED if entry.counts_in(place) else Standing.UNTRUSTED,
+        content_hash=known["content_hash"],
+        fingerprint=known["fingerprint"],
+        signed_at=known["signed_at"],
+    )
+
+
+def _worked_out(
+    content: bytes, digest: str, comment: str, store: TrustStore, place: Place
+) -> Verdict:
+    from rye.trust.signature import split_signature
+
     line, _, content_hash = split_signature(content, comment)
     if line is None:
         return Verdict(standing=Standing.UNSIGNED, content_hash=content_hash)
@@ -93,6 +124,15 @@ def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Ver
     else:
         entry = store.find(line.fingerprint, place)
         standing = _standing_of_signature(line.signed_digest, line.signature, entry, place)
+        # Untrusted is also what bears a good signature by a key that does not count here.
+        if entry is not None and not entry.problem and standing is not Standing.FORGED:
+            known = {
+                "content_hash": content_hash,
+                "fingerprint": line.fingerprint,
+                "signed_at": line.timestamp,
+                "public_key_sha256": _hash(entry.public_key),
+            }
+            store.disk_cache.keep(f"signature {comment}", digest, known)
     return Verdict(
         standing=standing,
         content_hash=content_hash,
@@ -115,6 +155,10 @@ def _standing_of_signature(
     return Standing.TRUSTED if entry.counts_in(place) else Standing.UNTRUSTED
 
 
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
 def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> TrustError:
     entry = store.find(key, store.place(file.path))
     if entry is None:
@@ -126,6 +170,8 @@ def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> Tru
     if entry.problem:
         return KeyStoreError(f"{item_id} is signed by key {key}, but {entry.problem}")
     if entry.within is not None:
+        import shlex
+
         return UntrustedKeyError(
             f"{item_id} is signed by key {key}, which the bundle {entry.bundle} brings "
             f"for what is below {entry.within}, and not for this copy: {file.path}",

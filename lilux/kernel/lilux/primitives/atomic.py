@@ -1,8 +1,13 @@
 """One way to write a file: whole and durable, or not at all."""
 
+from __future__ import annotations
+
 import errno
 import os
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _CREATE_TEMPORARY = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -14,11 +19,13 @@ def atomic_write(
     *,
     mode: int = 0o644,
     create_only: bool = False,
+    synced: bool = True,
 ) -> None:
     """Put ``data`` at ``path`` in one step that readers and crashes cannot split.
 
     The file has exactly ``mode`` before its first byte is written, whatever the umask. A symlink
-    at ``path`` is replaced, not followed. The folder must exist; both it and the file are synced.
+    at ``path`` is replaced, not followed. The folder must exist; both it and the file are synced,
+    unless ``synced`` is false: then a crash of the system may leave the new file empty.
 
     With ``create_only`` an existing ``path`` is left alone and raises ``FileExistsError``. Any
     other failure is the ``OSError`` of the system, naming ``path`` (or its folder, if that cannot
@@ -30,7 +37,7 @@ def atomic_write(
         raise IsADirectoryError(errno.EISDIR, "not the name of a file; add one", target)
     folder_fd = os.open(folder or os.curdir, _OPEN_FOLDER)
     try:
-        _write_in_folder(folder_fd, name, data, mode=mode, create_only=create_only)
+        _write_in_folder(folder_fd, name, data, mode=mode, create_only=create_only, synced=synced)
     except OSError as error:
         _raise_naming(target, error)
     finally:
@@ -38,7 +45,7 @@ def atomic_write(
 
 
 def _write_in_folder(
-    folder_fd: int, name: str, data: bytes, *, mode: int, create_only: bool
+    folder_fd: int, name: str, data: bytes, *, mode: int, create_only: bool, synced: bool
 ) -> None:
     # Not derived from `name`, which may already have the greatest length that a folder allows.
     temporary = f".{os.urandom(8).hex()}.tmp"
@@ -48,7 +55,8 @@ def _write_in_folder(
             # The umask can only have taken bits away from what open() was given.
             os.fchmod(file_fd, mode)
             _write_all(file_fd, data)
-            os.fsync(file_fd)
+            if synced:
+                os.fsync(file_fd)
         finally:
             os.close(file_fd)
         if create_only:
@@ -60,7 +68,8 @@ def _write_in_folder(
         raise
     if create_only:
         os.unlink(temporary, dir_fd=folder_fd)
-    _sync_folder(folder_fd)
+    if synced:
+        _sync_folder(folder_fd)
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Protocol
 
 from lilux.primitives.errors import HelperError
+from lilux.primitives.helper_binary import broken_off
 from lilux.primitives.helper_process import HelperProcess
 from lilux.primitives.helper_wire import Answer, Decoder, encode
 
@@ -215,12 +216,7 @@ class Helper:
         calls, self._calls = self._calls, {}
         for call in calls.values():
             if not call.future.done():
-                call.future.set_exception(
-                    HelperError(
-                        f"{reason} while a request was in flight; whatever it had started is "
-                        "being ended, and the next call starts a new helper: try again"
-                    )
-                )
+                call.future.set_exception(broken_off(reason))
 
 
 _helpers: dict[asyncio.AbstractEventLoop, Helper] = {}

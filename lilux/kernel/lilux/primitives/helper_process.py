@@ -1,40 +1,16 @@
-"""Starting ``lilux-proc serve`` and being sure of its end."""
+"""A running ``lilux-proc serve`` and being sure of its end."""
 
 import contextlib
-import functools
 import os
-import shutil
 import socket
-import sys
 import weakref
-from pathlib import Path
 
 from lilux.primitives.errors import ConfigurationError
+from lilux.primitives.helper_binary import find_helper, start_helper
+
+__all__ = ["HelperProcess", "find_helper"]
 
 _running: "weakref.WeakSet[HelperProcess]" = weakref.WeakSet()
-
-
-def find_helper() -> str:
-    """The path of ``lilux-proc``: on PATH, else beside the interpreter or the called program.
-
-    Only absolute places count: a file in the working directory is not ours to run. Raises
-    :class:`ConfigurationError` if it is in none of these places.
-    """
-    program = sys.argv[0] if sys.argv else ""
-    found = _find(os.environ.get("PATH", os.defpath), sys.executable, program)
-    if found is None or not os.access(found, os.X_OK):
-        _find.cache_clear()
-        raise ConfigurationError(
-            "lilux-proc binary not found on PATH. Install it with: pip install lilux-proc"
-        )
-    return found
-
-
-@functools.lru_cache(maxsize=8)
-def _find(path: str, executable: str, program: str) -> str | None:
-    beside = [str(Path(place).parent) for place in (executable, program) if place]
-    places = [place for place in [*path.split(os.pathsep), *beside] if Path(place).is_absolute()]
-    return shutil.which("lilux-proc", path=os.pathsep.join(places)) if places else None
 
 
 class HelperProcess:
@@ -48,22 +24,10 @@ class HelperProcess:
         """Starts it. Raises :class:`ConfigurationError` if that fails."""
         ours, theirs = socket.socketpair()
         try:
-            # The helper needs no variable of ours: each job brings its whole environment.
-            self.pid = os.posix_spawn(
-                binary,
-                [binary, "serve"],
-                {"PATH": os.defpath},
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1),
-                ],
-                setsigmask=[],
-            )
-        except OSError as error:
+            self.pid = start_helper(binary, theirs.fileno(), theirs.fileno())
+        except ConfigurationError:
             ours.close()
-            raise ConfigurationError(
-                f"{binary} cannot be started: {error.strerror}; reinstall lilux-proc"
-            ) from error
+            raise
         finally:
             theirs.close()
         ours.setblocking(False)

@@ -4,10 +4,17 @@ A frame is two little-endian 32-bit lengths (of what follows, and of the header)
 and a payload of raw bytes.
 """
 
+from __future__ import annotations
+
 import json
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+
+from lilux.primitives.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PREFIX = struct.Struct("<II")
 # What lilux-proc takes; a larger frame would be refused without a word of whose it was.
@@ -15,7 +22,7 @@ MAX_HEADER = 16 * 1024 * 1024
 MAX_FRAME = 512 * 1024 * 1024
 
 
-class Answer(NamedTuple):
+class Answer(Record, frozen=True):
     """One frame from the helper: a result, a chunk of output, or an error."""
 
     header: dict[str, Any]

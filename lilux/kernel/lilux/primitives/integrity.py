@@ -6,13 +6,18 @@ not strings, lone surrogates, cycles and types that JSON does not know. Tuples c
 subclasses of the JSON types as what they extend. ``1`` and ``1.0`` are different.
 """
 
-import hashlib
+from __future__ import annotations
+
 import json
 import math
 import sys
-from typing import Any
 
 from lilux.primitives.errors import IntegrityError
+from lilux.primitives.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
@@ -45,7 +50,7 @@ def compute_integrity(data: Any) -> str:
 
     Raises :class:`IntegrityError` as :func:`canonical_json` does.
     """
-    return hashlib.sha256(canonical_json(data).encode("ascii")).hexdigest()
+    return sha256(canonical_json(data).encode("ascii")).hexdigest()
 
 
 def child_path(path: str, key: str) -> str:

@@ -4,34 +4,37 @@ No path is resolved here, no configuration read, and no folder created. What a f
 is told in :mod:`lilux.primitives.lockfile_format`.
 """
 
+from __future__ import annotations
+
 import errno
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.atomic import atomic_write
 from lilux.primitives.bounded_read import FileTooLargeError, read_bounded
 from lilux.primitives.errors import IntegrityError, LockfileError
+from lilux.primitives.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_LOCKFILE_BYTES = 4 * 1024 * 1024
 
 _RESTORE = "restore it, or delete it and lock the tool again"
 
 
-@dataclass
-class LockfileRoot:
+class LockfileRoot(Record):
     """The tool that is locked. ``extra`` holds the fields that this release does not know."""
 
     tool_id: str
     version: str
     integrity: str
-    extra: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class Lockfile:
+class Lockfile(Record):
     """A locked tool with its chain. ``extra`` holds the fields that this release does not know."""
 
     lockfile_version: int
@@ -40,7 +43,7 @@ class Lockfile:
     resolved_chain: list[dict[str, Any]]
     registry: dict[str, Any] | None = None
     verified_deps: dict[str, Any] | None = None
-    extra: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class LockfileFault(Exception):  # noqa: N818 - never leaves the package; becomes a LockfileError
@@ -60,7 +63,14 @@ class LockfileManager:
         Raises ``FileNotFoundError`` if there is none, and :class:`LockfileError` with the path
         to the field if it cannot be read or is not a lockfile of version 1.
         """
-        data = _read(path)
+        return self.decode(self.read(path), path)
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of the lockfile at ``path``; raises as :meth:`load` does for what is there."""
+        return _read(path)
+
+    def decode(self, data: bytes, path: Path) -> Lockfile:
+        """The lockfile that ``data``, read from ``path``, spells; raises :class:`LockfileError`."""
         try:
             return _decoder()(data)
         except LockfileFault as fault:

@@ -1,11 +1,12 @@
 """Output of a running job on its way to a callback."""
 
 import asyncio
-import codecs
 import inspect
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
+
+from lilux.primitives.output_text import STREAMS, OutputText, callback_failure
 
 # Bytes that wait for a slow callback before the job is held up.
 _FULL = 4 * 1024 * 1024
@@ -22,8 +23,7 @@ class OutputRelay:
     def __init__(self, callback: Callable[[str, str], object]) -> None:
         self.error: str | None = None
         self._callback = callback
-        decoder = codecs.getincrementaldecoder("utf-8")
-        self._decoders = {name: decoder("replace") for name in ("stdout", "stderr")}
+        self._texts = OutputText()
         self._waiting: deque[tuple[str, bytes, bool]] = deque()
         self._bytes = 0
         self._release: Callable[[], None] | None = None
@@ -54,7 +54,7 @@ class OutputRelay:
     ) -> None:
         assert self._task is not None  # noqa: S101 - set on entry
         if kind is None:
-            for stream in self._decoders:
+            for stream in STREAMS:
                 self._put(stream, b"", final=True)
             self._waiting.append(("", b"", True))
             self._wake.set()
@@ -75,7 +75,7 @@ class OutputRelay:
             if self._release is not None and self._bytes <= _FULL // 2:
                 self._release()
                 self._release = None
-            text = self._decoders[stream].decode(data, final)
+            text = self._texts.decode(stream, data, final=final)
             if text and self.error is None:
                 await self._hand_over(stream, text)
 
@@ -89,10 +89,6 @@ class OutputRelay:
             if task is None or task.cancelling():
                 raise
             # Nobody cancelled this task: the callback let out what ended something of its own.
-            self.error = _failure(error)
+            self.error = callback_failure(error)
         except Exception as error:  # noqa: BLE001 - the callback is foreign; the job must go on
-            self.error = _failure(error)
-
-
-def _failure(error: BaseException) -> str:
-    return f"the output callback failed: {type(error).__name__}"
+            self.error = callback_failure(error)

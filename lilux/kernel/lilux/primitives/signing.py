@@ -7,20 +7,36 @@
         public_key.pem       mode 0644, SubjectPublicKeyInfo
 """
 
+from __future__ import annotations
+
 import base64
-import hashlib
 import os
-import re
 from pathlib import Path
 
 from lilux.primitives import key_files
 from lilux.primitives.errors import KeyFileError
+from lilux.primitives.key_identity import (
+    PRIVATE_KEY_FILE,
+    PUBLIC_KEY_FILE,
+    as_bytes,
+    compute_key_fingerprint,
+)
+from lilux.primitives.patterns import pattern
 
-PRIVATE_KEY_FILE = "private_key.pem"
-PUBLIC_KEY_FILE = "public_key.pem"
+__all__ = [
+    "PRIVATE_KEY_FILE",
+    "PUBLIC_KEY_FILE",
+    "compute_key_fingerprint",
+    "ensure_keypair",
+    "generate_keypair",
+    "load_keypair",
+    "save_keypair",
+    "sign_hash",
+    "verify_signature",
+]
 
-_SHA256_HEX = re.compile(r"[0-9a-fA-F]{64}")
-_SIGNATURE = re.compile(r"([A-Za-z0-9_-]{86})(?:==)?")  # 64 bytes in base64url
+_SHA256_HEX = pattern(r"[0-9a-fA-F]{64}")
+_SIGNATURE = pattern(r"([A-Za-z0-9_-]{86})(?:==)?")  # 64 bytes in base64url
 _DERIVE_IT = "remove it, and ensure_keypair() derives it from the private key"
 
 
@@ -40,7 +56,7 @@ def sign_hash(content_hash: str, private_key_pem: bytes | str) -> str:
 
     if not _SHA256_HEX.fullmatch(content_hash):
         raise ValueError("content_hash is not a SHA256 hex digest; pass its 64 hex digits")
-    signature = ed25519.sign(content_hash.encode("ascii"), _as_bytes(private_key_pem))
+    signature = ed25519.sign(content_hash.encode("ascii"), as_bytes(private_key_pem))
     return base64.urlsafe_b64encode(signature).decode("ascii")
 
 
@@ -57,14 +73,9 @@ def verify_signature(content_hash: str, sig_b64: str, public_key_pem: bytes | st
     if signature is None:
         return False
     try:
-        return ed25519.verify(content_hash.encode("ascii"), signature, _as_bytes(public_key_pem))
+        return ed25519.verify(content_hash.encode("ascii"), signature, as_bytes(public_key_pem))
     except ValueError:
         return False
-
-
-def compute_key_fingerprint(public_key_pem: bytes | str) -> str:
-    """Give the first 16 hex digits of the SHA256 of the PEM, byte for byte."""
-    return hashlib.sha256(_as_bytes(public_key_pem)).hexdigest()[:16]
 
 
 def save_keypair(
@@ -77,7 +88,7 @@ def save_keypair(
     """
     from lilux.primitives import ed25519
 
-    private_pem, public_pem = _as_bytes(private_pem), _as_bytes(public_pem)
+    private_pem, public_pem = as_bytes(private_pem), as_bytes(public_pem)
     if not ed25519.is_pair(private_pem, public_pem):
         raise ValueError("public_pem does not belong to private_pem; pass both keys of one pair")
     folder = Path(key_dir)
@@ -177,8 +188,3 @@ def _decode_signature(text: str) -> bytes | None:
     signature = base64.urlsafe_b64decode(padded)
     # The last character has four idle bits; only one spelling of a signature counts.
     return signature if base64.urlsafe_b64encode(signature).decode("ascii") == padded else None
-
-
-def _as_bytes(pem: bytes | str) -> bytes:
-    # A lone surrogate makes no key, which the parser of keys tells better than the codec.
-    return pem.encode(errors="surrogatepass") if isinstance(pem, str) else pem

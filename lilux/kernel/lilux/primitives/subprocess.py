@@ -1,14 +1,14 @@
 """Processes: run and wait, detach, end, ask. Everything goes through ``lilux-proc``."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from lilux.primitives.helper import Helper, helper_of_loop
-from lilux.primitives.helper_process import find_helper
-from lilux.primitives.helper_wire import Answer
+from lilux.primitives.helper_binary import find_helper
 from lilux.primitives.output_relay import OutputRelay
+from lilux.primitives.record import Record
 from lilux.primitives.subprocess_config import (
     arguments,
     check_pid,
@@ -17,40 +17,18 @@ from lilux.primitives.subprocess_config import (
     exec_request,
     path_text,
 )
+from lilux.primitives.subprocess_result import SubprocessResult, exec_result, not_started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["KillResult", "SpawnResult", "StatusResult", "SubprocessPrimitive", "SubprocessResult"]
 
 OnOutput = Callable[[str, str], object]
 
 
-@dataclass
-class SubprocessResult:
-    """The end of a job."""
-
-    success: bool
-    """True if the return code is 0."""
-    stdout: str
-    stderr: str
-    return_code: int
-    """The exit code; 128 + n after signal n; -1 if it did not start or timed out."""
-    duration_ms: float
-    timed_out: bool = False
-    signal: int | None = None
-    """The signal that ended the process, if one did."""
-    truncated_stdout: int = 0
-    """Bytes left out in the middle of ``stdout``."""
-    truncated_stderr: int = 0
-    tree_known_by: str = "not_started"
-    """How it is known what became of the job's processes: ``subreaper`` (all were seen),
-    ``process_group``, ``unknown``, or ``not_started``."""
-    background_ended: int = 0
-    """Processes that outlived the job's own and were ended."""
-    survivors: tuple[int, ...] = ()
-    """Processes that could not be ended."""
-    output_error: str | None = None
-    """Why output did not reach a callback or a file, if it did not."""
-
-
-@dataclass
-class SpawnResult:
+class SpawnResult(Record):
     """The start of a detached process."""
 
     success: bool
@@ -60,8 +38,7 @@ class SpawnResult:
     """Tells the process from a later one with the same pid; for ``kill`` and ``status``."""
 
 
-@dataclass
-class KillResult:
+class KillResult(Record):
     """The end of a process by its pid."""
 
     success: bool
@@ -71,8 +48,7 @@ class KillResult:
     error: str | None = None
 
 
-@dataclass
-class StatusResult:
+class StatusResult(Record):
     """Whether a process is alive; a zombie is not."""
 
     pid: int
@@ -106,13 +82,13 @@ class SubprocessPrimitive:
             request = exec_request(config, {} if params is None else params)
             helper = await self._helper()
             if on_output is None:
-                return _exec_result(await helper.request(request.fields, request.input_data), None)
+                return exec_result(await helper.request(request.fields, request.input_data), None)
             async with OutputRelay(on_output) as relay:
                 fields = {**request.fields, "stream": True}
                 answer = await helper.request(fields, request.input_data, relay)
-            return _exec_result(answer, relay.error)
+            return exec_result(answer, relay.error)
         except ValueError as error:
-            return _not_started(str(error))
+            return not_started(str(error))
 
     async def spawn(
         self,
@@ -169,32 +145,3 @@ class SubprocessPrimitive:
 
     async def _helper(self) -> Helper:
         return await helper_of_loop(lambda: self._lilux_proc)
-
-
-def _not_started(reason: str) -> SubprocessResult:
-    return SubprocessResult(
-        success=False, stdout="", stderr=reason, return_code=-1, duration_ms=0.0
-    )
-
-
-def _exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
-    header, payload = answer
-    if header["kind"] == "error":
-        return _not_started(header["message"])
-    cut = header["stdout_bytes"]
-    tree = header["tree"]
-    return SubprocessResult(
-        success=header["success"],
-        stdout=payload[:cut].decode("utf-8", "replace"),
-        stderr=payload[cut:].decode("utf-8", "replace"),
-        return_code=header["return_code"],
-        duration_ms=header["duration_ms"],
-        timed_out=header["timed_out"],
-        signal=header["signal"],
-        truncated_stdout=header["truncated"]["stdout"],
-        truncated_stderr=header["truncated"]["stderr"],
-        tree_known_by=tree["known_by"],
-        background_ended=tree["ended"],
-        survivors=tuple(tree["survivors"]),
-        output_error=output_error or header.get("file_error"),
-    )

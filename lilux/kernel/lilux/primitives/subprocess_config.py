@@ -1,12 +1,17 @@
 """What ``SubprocessPrimitive.execute`` is asked for, checked and rendered into a request."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from lilux.primitives.current_environ import current_environ
+from lilux.primitives.record import Record
 from lilux.primitives.templating import param_text, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DEFAULT_TIMEOUT = 300
 # An environment of at least this many variables is taken to be complete (the specification).
@@ -18,8 +23,7 @@ _KEYS = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExecRequest:
+class ExecRequest(Record, frozen=True, kw_only=True):
     """A request for the helper."""
 
     fields: Mapping[str, Any]

@@ -6,20 +6,28 @@ contains ``${SECRET}`` or ``{env}`` stays that text. Everything else, ``${var}``
 of a shell included, is not ours and stays as it is. A default runs to the first closing brace.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
 
 # The look-behind keeps a shell's own `${name}` from being read as a dollar and a parameter.
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = pattern(
     r"\$\{(?P<env>[A-Z_][A-Z0-9_]*)(?::-(?P<default>[^}]*))?\}"
     r"|(?<!\$)\{(?P<param>[A-Za-z_][A-Za-z0-9_]*)\}"
 )
 
 
-class Placeholder(NamedTuple):
+class Placeholder(Record, frozen=True):
     """One placeholder of a template: what it asks for and where it stands."""
 
     kind: Literal["env", "param"]

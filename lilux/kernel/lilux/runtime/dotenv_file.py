@@ -4,26 +4,27 @@ A ``.env`` comes with a checkout, so it may name values but not choose code that
 every process: loader variables in it are ignored, with a notice in the log.
 """
 
+from __future__ import annotations
+
 import io
-import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lilux.primitives.bounded_read import FileTooLargeError
 from lilux.primitives.errors import ConfigurationError
+from lilux.primitives.patterns import pattern
 from lilux.runtime.small_file import read_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dotenv.parser import Binding
 
 MAX_BYTES = 1024 * 1024
 
-_LOG = logging.getLogger(__name__)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_EXPORT_LINE = re.compile(r"\s*export\s")
+_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXPORT_LINE = pattern(r"\s*export\s")
 # Each of these makes a program load or start something that the file chooses.
-_LOADER_NAME = re.compile(
+_LOADER_NAME = pattern(
     r"(?:LD_|DYLD_).*|GCONV_PATH|GLIBC_TUNABLES"
     r"|BASH_ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND"
     r"|PYTHON(?:STARTUP|PATH|HOME|USERBASE|PLATLIBDIR|PYCACHEPREFIX|BREAKPOINT|EXECUTABLE|INSPECT)"
@@ -58,8 +59,11 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 def parse_dotenv(text: str, source: str) -> dict[str, str]:
     """The variables in ``text``; a line that is left out is named in the log by its number."""
+    import logging
+
     from dotenv.parser import parse_stream
 
+    log = logging.getLogger(__name__)
     variables: dict[str, str] = {}
     for binding in parse_stream(io.StringIO(text)):
         name, value = binding.key, binding.value
@@ -68,15 +72,15 @@ def parse_dotenv(text: str, source: str) -> dict[str, str]:
         if name is None and not binding.error:
             continue
         if name is None or value is None or not _NAME.fullmatch(name) or "\0" in value:
-            _LOG.warning("%s: line %d is not KEY=value; ignored", source, _first_line(binding))
+            log.warning("%s: line %d is not KEY=value; ignored", source, _first_line(binding))
         elif _LOADER_NAME.fullmatch(name):
-            _LOG.warning("%s: %s is ignored: it decides what processes load", source, name)
+            log.warning("%s: %s is ignored: it decides what processes load", source, name)
         else:
             variables[name] = value
     return variables
 
 
-def _first_line(binding: "Binding") -> int:
+def _first_line(binding: Binding) -> int:
     text = binding.original.string
     blank = text[: len(text) - len(text.lstrip())]
     return binding.original.line + len(blank.splitlines())

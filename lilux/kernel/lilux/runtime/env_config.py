@@ -1,40 +1,41 @@
 """``env_config`` as an author writes it, checked and turned into frozen rules."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
 
 from lilux.primitives.errors import ConfigurationError
+from lilux.primitives.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 SPACES = ("project", "user", "system")
 MANAGERS = ("pyenv", "nvm", "rbenv", "asdf", "mise")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VenvPython:
+class VenvPython(Record, frozen=True, kw_only=True):
     """The Python of a virtual environment, looked for in each space of ``search``."""
 
     venv_path: str = ".venv"
     search: tuple[str, ...] = ("project",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeModules:
+class NodeModules(Record, frozen=True, kw_only=True):
     """The node in ``node_modules/.bin`` below each of ``search_paths``."""
 
     search_paths: tuple[str, ...] = (".",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemBinary:
+class SystemBinary(Record, frozen=True, kw_only=True):
     """A program on PATH, or a path to one."""
 
     binary: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionManager:
+class VersionManager(Record, frozen=True, kw_only=True):
     """What a version manager has installed; without ``version``, what its files ask for."""
 
     manager: str
@@ -42,11 +43,10 @@ class VersionManager:
     tool: str | None = None
 
 
-Strategy: TypeAlias = VenvPython | NodeModules | SystemBinary | VersionManager
+Strategy = VenvPython | NodeModules | SystemBinary | VersionManager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterpreterRule:
+class InterpreterRule(Record, frozen=True, kw_only=True):
     """Sets ``var`` to what ``strategy`` finds, else to ``fallback``."""
 
     var: str
@@ -54,8 +54,7 @@ class InterpreterRule:
     fallback: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvConfig:
+class EnvConfig(Record, frozen=True, kw_only=True):
     """The rules, in the order in which they apply: the interpreter, then the variables."""
 
     interpreter: InterpreterRule | None = None

@@ -1,15 +1,19 @@
 """The environment of a job, put together from the system, ``.env``, rules and overrides."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.templating import Placeholder, env_value, substitute
-from lilux.runtime.dotenv_file import read_dotenv
 from lilux.runtime.env_config import SPACES, EnvConfig, check_variables, parse_env_config
 from lilux.runtime.interpreters import Places, resolve_interpreter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class EnvResolver:
@@ -52,6 +56,8 @@ class EnvResolver:
         roots = self._roots(context)
         env = dict(os.environ if self._environ is None else self._environ)
         if include_dotenv and self._project_path is not None:
+            from lilux.runtime.dotenv_file import read_dotenv
+
             env.update(read_dotenv(self._project_path / ".env"))
         _apply(rules, env, roots)
         env.update(overrides)

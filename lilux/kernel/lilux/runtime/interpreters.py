@@ -1,11 +1,13 @@
 """Where an interpreter is: looks at the file system, and starts no process."""
 
+from __future__ import annotations
+
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from lilux.primitives.record import Record
+from lilux.primitives.search_path import find_program
 from lilux.runtime.env_config import (
     InterpreterRule,
     NodeModules,
@@ -18,8 +20,7 @@ _VENV_PYTHONS = ("bin/python", "Scripts/python.exe", "bin/python3")
 _NODES = ("node", "node.exe", "node.cmd")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(Record, frozen=True, kw_only=True):
     """The roots of a search and the variables that steer it."""
 
     environ: Mapping[str, str]
@@ -98,9 +99,7 @@ def _system_binary(strategy: SystemBinary, places: Places) -> Path | None:
 
 def which(name: str, environ: Mapping[str, str]) -> Path | None:
     """``name`` on the PATH of ``environ``; entries relative to the current folder do not count."""
-    entries = environ.get("PATH", os.defpath).split(os.pathsep)
-    search = os.pathsep.join(filter(os.path.isabs, entries))
-    found = shutil.which(name, path=search) if search else None
+    found = find_program(name, environ.get("PATH", os.defpath).split(os.pathsep))
     return None if found is None else Path(found)
 
 

@@ -1,10 +1,15 @@
 """Which version of a tool a project or a user asks for, in the files of version managers."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from lilux.runtime.small_file import read_text_if_usable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def plain_versions(path: Path) -> Iterator[str]:

@@ -1,26 +1,28 @@
 """Interpreters installed by pyenv, nvm, rbenv, asdf and mise, found where these keep them."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from lilux.primitives.errors import ConfigurationError
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record
 from lilux.runtime.env_config import VersionManager
 from lilux.runtime.interpreters import Places, first_executable
 from lilux.runtime.small_file import read_text_if_usable
 from lilux.runtime.version_files import mise_versions, plain_versions, tool_versions
 
 # Both become part of a path, so they may not lead out of the manager's folder.
-_TOOL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-_ALIAS = re.compile(r"(?:lts/)?(?:\*|[A-Za-z0-9][A-Za-z0-9._-]*)")
+_TOOL_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_ALIAS = pattern(r"(?:lts/)?(?:\*|[A-Za-z0-9][A-Za-z0-9._-]*)")
 _MAX_ALIASES = 10
 _ANY = "*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tool:
+class _Tool(Record, frozen=True, kw_only=True):
     """A language: what managers call it, its programs, and its own version file."""
 
     names: tuple[str, ...]

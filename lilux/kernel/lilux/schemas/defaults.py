@@ -1,12 +1,16 @@
 """Defaults of a JSON Schema, filled into parameters."""
 
-import copy
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import unquote
 
 from lilux.primitives.errors import SchemaError
 from lilux.schemas.json_shape import MAX_DEPTH
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def with_defaults(parameters: dict[str, Any], schema: dict[str, Any] | bool) -> dict[str, Any]:
@@ -51,7 +55,7 @@ def _filled_object(value: dict[str, Any], properties: Any, root: Any, room: int)
             )
             if carrier is None:
                 continue
-            result[name] = copy.deepcopy(carrier["default"])
+            result[name] = _copied(carrier["default"])
         result[name] = _filled(result[name], schema, root=root, room=room)
     return result
 
@@ -81,3 +85,11 @@ def _local_target(reference: Any, root: Any) -> Any:
         else:
             return None
     return target
+
+
+def _copied(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        return value
+    import copy
+
+    return copy.deepcopy(value)

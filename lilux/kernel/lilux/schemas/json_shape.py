@@ -1,11 +1,17 @@
 """What makes a Python value expressible as JSON, and how a place inside it is spelled."""
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Iterable
-from decimal import Decimal
 from math import isfinite
-from typing import Any, NamedTuple
 
 from lilux.primitives.integrity import child_path
+from lilux.primitives.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Validation recurses natively: without a bound, deep or circular data would overflow the C stack.
 MAX_DEPTH = 128
@@ -15,7 +21,7 @@ _NOT_FINITE = "NaN and infinities have no JSON form"
 _NOT_UNICODE = "a text with a lone surrogate has no JSON form"
 
 
-class Fault(NamedTuple):
+class Fault(Record, frozen=True):
     """Why a value is not JSON; ``path`` runs from the innermost step to the outermost."""
 
     path: list[str | int]
@@ -37,7 +43,9 @@ def json_fault(value: Any, room: int = MAX_DEPTH) -> Fault | None:
 def _leaf_fault(value: Any) -> str | None:
     if isinstance(value, str):
         return None if _is_unicode(value) else _NOT_UNICODE
-    if isinstance(value, Decimal):
+    # Where the module was never loaded, there is no such number.
+    decimal = sys.modules.get("decimal")
+    if decimal is not None and isinstance(value, decimal.Decimal):
         # isfinite() would raise for a signalling NaN.
         return None if value.is_finite() else _NOT_FINITE
     if isinstance(value, float):

@@ -4,19 +4,23 @@ The messages of the library quote the offending value, which may be a secret; th
 the failed rule alone. Names of properties do appear, since a misspelt one must be found.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from lilux.schemas.json_shape import spell_path
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from jsonschema_rs import ValidationError
 
 _MAX_LISTED = 10
 _MAX_NESTED = 3
 
-_Words = Callable[[dict[str, Any]], str]
+_Words = Callable[[dict[str, "Any"]], str]
 
 
 def _spell(value: Any) -> str:
@@ -65,12 +69,12 @@ _WORDS: dict[str, _Words] = {
 }
 
 
-def describe(error: "ValidationError", root: str) -> str:
+def describe(error: ValidationError, root: str) -> str:
     """``root.path: what was expected``, without the value that was found."""
     return f"{spell_path(root, error.instance_path)}: {expectation(error)}"
 
 
-def expectation(error: "ValidationError", nested: int = _MAX_NESTED) -> str:
+def expectation(error: ValidationError, nested: int = _MAX_NESTED) -> str:
     """What the failed rule asks for; alternatives are told to a depth of ``nested``."""
     keyword, rule = error.kind.name, error.kind.as_dict()
     if keyword == "type":
@@ -85,7 +89,7 @@ def expectation(error: "ValidationError", nested: int = _MAX_NESTED) -> str:
     return f"the rule {keyword!r} is not met" if words is None else words(rule)
 
 
-def _alternatives(context: list[list["ValidationError"]], nested: int) -> str:
+def _alternatives(context: list[list[ValidationError]], nested: int) -> str:
     failed = [branch for branch in context if branch]
     if len(failed) < len(context):
         return "expected exactly one of the alternatives to match, but several do"

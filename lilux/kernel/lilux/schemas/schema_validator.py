@@ -4,45 +4,52 @@ A schema is known by its JSON text: that text is the key of the cache and the th
 compiled, so a schema that was changed in place is another schema and never gets an old verdict.
 """
 
-import re
-import threading
+from __future__ import annotations
+
+import json
+from _thread import allocate_lock
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lilux.primitives.errors import SchemaError
+from lilux.primitives.patterns import pattern
+from lilux.primitives.record import Record, field
 from lilux.schemas.defaults import with_defaults
 from lilux.schemas.json_shape import json_fault, spell_path
 from lilux.schemas.messages import describe, expectation
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import jsonschema_rs
     import msgspec
+
+    Schema = dict[str, Any] | bool
+else:
+    Schema = dict | bool
 
 __all__ = [
     "CompiledSchema",
     "Schema",
     "SchemaValidator",
     "ValidationResult",
+    "compile_once",
     "validate_parameters",
     "with_defaults",
 ]
 
-Schema: TypeAlias = dict[str, Any] | bool
-
 _MAX_ERRORS = 50
-_MISSING_RESOURCE = re.compile(r"Resource '(?P<uri>.+?)' is not present")
+_MISSING_RESOURCE = pattern(r"Resource '(?P<uri>.+?)' is not present")
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationResult:
+class ValidationResult(Record, frozen=True):
     """The verdict; ``errors`` name places and expectations, never the values that were found."""
 
     valid: bool
     errors: tuple[str, ...] = ()
-    parameters: Any = field(default=None, repr=False, kw_only=True)
+    parameters: Any = field(default=None, repr=False)
     """What was validated, with defaults, if filling them in was asked for."""
 
 
@@ -57,7 +64,7 @@ class CompiledSchema:
 
     __slots__ = ("_validator",)
 
-    def __init__(self, validator: "jsonschema_rs.Validator") -> None:
+    def __init__(self, validator: jsonschema_rs.Validator) -> None:
         self._validator = validator
 
     def validate(self, parameters: Any) -> ValidationResult:
@@ -93,7 +100,7 @@ class SchemaValidator:
             raise ValueError(f"max_schemas is {max_schemas}; pass 1 or more")
         self._max_schemas = max_schemas
         self._compiled: OrderedDict[bytes, CompiledSchema] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def compile(self, schema: Schema) -> CompiledSchema:
         """The compiled form, from the cache if the same JSON text is known.
@@ -139,8 +146,21 @@ def validate_parameters(
     return _SHARED.validate_parameters(parameters, schema, fill_defaults=fill_defaults)
 
 
+def compile_once(schema: Schema) -> CompiledSchema:
+    """The compiled form for a caller who keeps it: it is not remembered here.
+
+    Raises :class:`SchemaError` as :meth:`SchemaValidator.compile` does.
+    """
+    try:
+        # Needs no library of its own, whose import takes longer than a thousand such texts.
+        text = json.dumps(schema, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _not_json(schema) from error
+    return CompiledSchema(_compile(schema, text))
+
+
 @cache
-def _encoder() -> "msgspec.json.Encoder":
+def _encoder() -> msgspec.json.Encoder:
     import msgspec
 
     return msgspec.json.Encoder()
@@ -161,7 +181,7 @@ def _not_json(schema: Schema) -> SchemaError:
     return SchemaError(f"{place}: {fault.reason}; write the schema as plain JSON")
 
 
-def _compile(schema: Schema, text: bytes) -> "jsonschema_rs.Validator":
+def _compile(schema: Schema, text: bytes) -> jsonschema_rs.Validator:
     import jsonschema_rs
 
     if json_fault(schema) is not None:
@@ -174,7 +194,7 @@ def _compile(schema: Schema, text: bytes) -> "jsonschema_rs.Validator":
         raise SchemaError(f"the schema cannot be compiled: {error}; correct it") from error
 
 
-def _schema_error(error: "jsonschema_rs.ValidationError") -> SchemaError:
+def _schema_error(error: jsonschema_rs.ValidationError) -> SchemaError:
     if error.kind.name != "$ref":
         place = spell_path("schema", error.instance_path)
         return SchemaError(f"{place}: {expectation(error)}; correct the schema")

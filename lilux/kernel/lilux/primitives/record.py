@@ -1,0 +1,219 @@
+"""Records: dataclasses in all but the time that they take to define.
+
+``@dataclass`` compiles new code for each class, most of a millisecond for a frozen one with slots,
+and its module imports a dozen others. A program that starts, does one thing and ends pays that for
+every record that it never uses. A :class:`Record` has its methods once, for all classes::
+
+    class Point(Record, frozen=True):
+        x: int
+        y: int = 0
+
+Type checkers see a dataclass, and so do ``dataclasses.fields``, ``asdict``, ``replace`` and
+``is_dataclass``. There is no ``__post_init__``, no ``InitVar``, and a record cannot be the base of
+another.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar, dataclass_transform
+
+    R = TypeVar("R", bound="Record")
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[type], type]:
+        """Only type checkers read it, and the import would cost more than this module."""
+        return lambda kind: kind
+
+
+class _Missing:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+_MISSING: Any = _Missing()
+
+
+class _Field:
+    __slots__ = ("default", "factory", "shown")
+
+    def __init__(self, default: Any, factory: Any = _MISSING, *, shown: bool = True) -> None:
+        self.default = default
+        self.factory = factory
+        self.shown = shown
+
+
+def field(
+    *,
+    default: Any = _MISSING,
+    default_factory: Callable[[], Any] = _MISSING,
+    repr: bool = True,  # noqa: A002 - as dataclasses call it
+) -> Any:
+    """What ``dataclasses.field`` says, as far as records need it."""
+    return _Field(default, default_factory, shown=repr)
+
+
+@dataclass_transform(field_specifiers=(field,))
+class _RecordType(type):
+    """Turns annotations into slots, without compiling anything."""
+
+    _fields: dict[str, _Field]
+    _put: dict[str, Callable[[object, Any], None]]
+    _defaults: dict[str, Any]
+    _factories: dict[str, Callable[[], Any]]
+    _kw_only: bool
+
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        frozen: bool = False,
+        kw_only: bool = False,
+    ) -> Any:
+        fields: dict[str, _Field] = {}
+        for key in namespace.get("__annotations__", ()):
+            given = namespace.pop(key, _MISSING)
+            fields[key] = given if isinstance(given, _Field) else _Field(given)
+        for base in bases:
+            if isinstance(base, _RecordType) and base._fields:
+                raise TypeError(f"the record {name} cannot extend the record {base.__name__}")
+        if frozen:
+            bases = tuple([_Frozen if base is Record else base for base in bases])
+        namespace["__slots__"] = tuple(fields)
+        made = super().__new__(cls, name, bases, namespace)
+        made._fields = fields
+        made._kw_only = kw_only
+        return made
+
+    def __getattr__(cls, name: str) -> Any:
+        """The tables that making an object takes, when the first one is made."""
+        if name not in ("_put", "_defaults", "_factories"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        fields = cls._fields.items()
+        cls._put = {key: getattr(cls, key).__set__ for key, _ in fields}
+        cls._defaults = {key: one.default for key, one in fields if one.default is not _MISSING}
+        cls._factories = {key: one.factory for key, one in fields if one.factory is not _MISSING}
+        return cls.__dict__[name]
+
+
+class _DataclassFields:
+    """Made when somebody asks: the fields as the ``dataclasses`` module knows them."""
+
+    def __get__(self, instance: object, owner: _RecordType) -> dict[str, Any]:
+        return _dataclass_fields(owner)
+
+
+class Record(metaclass=_RecordType):
+    """The base of all records; see the module."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # as of a dataclass that can be changed
+
+    if not TYPE_CHECKING:
+        __dataclass_fields__ = _DataclassFields()
+
+        def __init__(self, *args: Any, **given: Any) -> None:
+            kind = type(self)
+            puts = kind._put
+            if len(args) == len(puts) and not given and not kind._kw_only:
+                for put, value in zip(puts.values(), args, strict=True):
+                    put(self, value)
+                return
+            if args:
+                given = _by_name(kind, args, given)
+            if len(given) < len(puts):
+                for key, make in kind._factories.items():
+                    if key not in given:
+                        given[key] = make()
+                given = {**kind._defaults, **given}
+            if len(given) != len(puts):
+                _refuse_arguments(kind, given)
+            try:
+                for key, value in given.items():
+                    puts[key](self, value)
+            except KeyError:
+                _refuse_arguments(kind, given)
+
+    def __repr__(self) -> str:
+        kind = type(self)
+        told = (f"{key}={getattr(self, key)!r}" for key, one in kind._fields.items() if one.shown)
+        return f"{kind.__qualname__}({', '.join(told)})"
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, key) == getattr(other, key) for key in type(self)._fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), {key: getattr(self, key) for key in type(self)._fields})
+
+
+class _Frozen(Record):
+    """What a frozen record has in the place of :class:`Record`."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+
+        def __delattr__(self, name: str) -> None:
+            raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+
+        def __hash__(self) -> int:
+            return hash(tuple([getattr(self, key) for key in type(self)._fields]))
+
+
+def replaced(record: R, **changes: Any) -> R:
+    """A record like this one but for the changes, as ``dataclasses.replace`` makes it."""
+    values = {key: getattr(record, key) for key in type(record)._fields}
+    return type(record)(**{**values, **changes})
+
+
+def _by_name(kind: _RecordType, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+    names = [] if kind._kw_only else list(kind._fields)[: len(args)]
+    if len(names) < len(args):
+        allowed = 0 if kind._kw_only else len(kind._fields)
+        raise TypeError(
+            f"{kind.__name__}() takes {allowed} positional arguments, but {len(args)} were given"
+        )
+    for name in names:
+        if name in given:
+            raise TypeError(f"{kind.__name__}() got multiple values for argument {name!r}")
+    return dict(zip(names, args, strict=True)) | given
+
+
+def _refuse_arguments(kind: _RecordType, given: dict[str, Any]) -> None:
+    for name in given:
+        if name not in kind._fields:
+            raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}")
+    missing = [name for name in kind._fields if name not in given]
+    raise TypeError(f"{kind.__name__}() lacks the arguments {', '.join(missing)}")
+
+
+def _restored(kind: type[Record], values: dict[str, Any]) -> Record:
+    return kind(**values)
+
+
+def _dataclass_fields(kind: _RecordType) -> dict[str, Any]:
+    import dataclasses
+
+    described = []
+    for name, one in kind._fields.items():
+        options: dict[str, Any] = {"repr": one.shown, "kw_only": True}
+        if one.default is not _MISSING:
+            options["default"] = one.default
+        if one.factory is not _MISSING:
+            options["default_factory"] = one.factory
+        told = kind.__annotations__[name]
+        described.append((name, told, dataclasses.field(**options)))
+    made: Any = dataclasses.make_dataclass(kind.__name__, described)
+    fields: dict[str, Any] = made.__dataclass_fields__
+    return fields

@@ -1,0 +1,73 @@
+"""The executor whose coroutines can be driven without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+
+from rye.context import Context
+from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.executor.primitives import SUBPROCESS, OnOutput, PrimitivePool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from lilux.primitives.blocking_subprocess import BlockingSubprocess
+
+    Result = TypeVar("Result")
+
+
+class BlockingExecutor(PrimitiveExecutor):
+    """A ``PrimitiveExecutor`` that never suspends; one call at a time."""
+
+    def __init__(self, context: Context | None, subprocess: BlockingSubprocess) -> None:
+        self._subprocess = subprocess
+        super().__init__(context=context)
+
+    def _pool(self) -> PrimitivePool:
+        return BlockingPool(self.PRIMITIVE_MAP, self._subprocess)
+
+    def run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """What a call of this executor gives."""
+        try:
+            call.send(None)
+        except StopIteration as end:
+            self._library.disk_cache.flush()
+            result: Result = end.value
+            return result
+        call.close()
+        raise RuntimeError("a blocking call was suspended; this is a defect of rye: please report")
+
+
+class BlockingPool(PrimitivePool):
+    """Runs processes itself, and every other primitive in an event loop of its own."""
+
+    def __init__(self, primitives: Mapping[str, type[Any]], subprocess: BlockingSubprocess) -> None:
+        super().__init__(primitives)
+        self._primitives = primitives
+        self._subprocess = subprocess
+
+    async def run(
+        self,
+        primitive_id: str,
+        config: dict[str, Any],
+        params: dict[str, Any],
+        on_output: OnOutput | None = None,
+    ) -> Any:
+        """What the primitive gives."""
+        if primitive_id == SUBPROCESS:
+            return await self._subprocess.execute(config, params, on_output=on_output)
+        import asyncio
+
+        async def in_a_loop() -> Any:
+            pool = PrimitivePool(self._primitives)
+            try:
+                return await pool.run(primitive_id, config, params, on_output)
+            finally:
+                await pool.aclose()
+
+        return asyncio.run(in_a_loop())
+
+    async def beside(self, work: Callable[[], Result]) -> Result:
+        """There is nothing else under way."""
+        return work()

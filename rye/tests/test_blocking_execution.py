@@ -1,0 +1,169 @@
+"""A call without an event loop: the same result, and nothing loaded that it does not need."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from interrupts import interrupt_when
+from loopback_http import LoopbackServer, respond
+from processes import Tree
+from rye.executor.blocking import execute_blocking
+from rye.executor.result import ExecutionResult
+from rye_project import Project
+
+TOOL = """\
+#!/usr/bin/env bash
+# /// rye
+# version = "1.0.0"
+# executor_id = "rye/core/runtimes/bash_runtime"
+# [config_schema]
+# type = "object"
+# additionalProperties = false
+# [config_schema.properties.word]
+# type = "string"
+# default = "hello"
+# ///
+echo "$RYE_PARAM_WORD"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path, shipped_system=True)
+    project.tool("say.sh", TOOL)
+    return project
+
+
+def comparable(result: ExecutionResult) -> dict[str, Any]:
+    fields: dict[str, Any] = dataclasses.asdict(result)
+    assert fields.pop("duration_ms") >= 0
+    return fields
+
+
+@pytest.mark.parametrize(
+    ("item_id", "parameters", "options"),
+    [
+        ("say", None, {}),
+        ("say", {"word": "${HOME} {word}"}, {}),
+        ("say", {"other": 1}, {}),
+        ("say", None, {"dry_run": True}),
+        ("say", None, {"timeout": -1}),
+        ("nothing", None, {}),
+        ("fails", None, {}),
+        ("slow", None, {"timeout": 0.3}),
+        ("unsigned", None, {}),
+        ("rye/core/primitives/subprocess", {"command": "echo", "args": ["{x}"]}, {}),
+        ("rye/core/primitives/subprocess", {"command": "no-such-program"}, {}),
+    ],
+)
+def test_a_call_has_the_result_that_it_has_in_an_event_loop(
+    project: Project, item_id: str, parameters: dict[str, Any] | None, options: dict[str, Any]
+) -> None:
+    project.command("fails", "sh", "-c", "echo part; echo why >&2; exit 3")
+    project.command("slow", "sleep", "600")
+    project.tool("unsigned.sh", TOOL, signed=False)
+    project.run(item_id, parameters, **options)  # makes the lockfile, if the call does
+    expected = project.run(item_id, parameters, **options)
+    result = execute_blocking(item_id, parameters, context=project.context, **options)
+    assert comparable(result) == comparable(expected)
+
+
+def test_the_lockfile_is_made_and_held(project: Project) -> None:
+    refused = execute_blocking("say", context=project.context, frozen=True)
+    assert refused.metadata["error_type"] == "LockMissingError"
+    first = execute_blocking("say", context=project.context)
+    assert first.metadata["lockfile_created"] == str(project.lockfile("say"))
+    assert execute_blocking("say", context=project.context, frozen=True).success
+    project.tool("say.sh", TOOL + "echo more\n")
+    changed = execute_blocking("say", context=project.context)
+    assert changed.metadata["error_type"] == "LockUpgradeError"
+
+
+def test_output_is_handed_on(project: Project) -> None:
+    seen: list[tuple[str, str]] = []
+    result = execute_blocking(
+        "say",
+        {"word": "out"},
+        context=project.context,
+        on_output=lambda stream, text: seen.append((stream, text)),
+    )
+    assert result.success
+    assert seen == [("stdout", "out\n")]
+
+
+def test_a_chain_that_ends_in_another_primitive_gets_an_event_loop(project: Project) -> None:
+    with LoopbackServer() as server:
+        server.on("/", respond(json={"ok": True}))
+        project.yaml(
+            "get",
+            executor_id="rye/core/primitives/http_client",
+            config={"method": "GET", "url": f"{server.url}/", "timeout": 10},
+        )
+        result = execute_blocking("get", context=project.context)
+    assert (result.success, result.data) == (True, {"ok": True})
+
+
+def test_an_interrupt_is_raised_once_the_tool_and_its_tree_are_gone(
+    project: Project, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path / "tree")
+    project.command("tree", "sh", "-c", tree.script())
+
+    with interrupt_when((tree.folder / "up").exists), pytest.raises(KeyboardInterrupt):
+        execute_blocking("tree", context=project.context, timeout=60)
+    pids = [int((tree.folder / name).read_text()) for name in tree.NAMES]
+    assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+    assert not project.lockfile("tree").exists()
+
+
+PROGRAM = """
+import json, sys
+from rye.context import Context
+from rye.executor.blocking import execute_blocking
+context = Context.from_machine(*sys.argv[2:])
+result = execute_blocking("say", json.loads(sys.argv[1]), context=context)
+assert result.success, result
+print(json.dumps([result.data["stdout"], sorted(sys.modules)]))
+"""
+NEVER = {
+    "asyncio", "ast", "click", "concurrent.futures", "cryptography", "dataclasses", "datetime",
+    "dotenv", "hashlib", "httpx2", "inspect", "logging", "mcp", "msgspec", "packaging", "shlex",
+    "shutil", "signal", "socket", "subprocess", "threading", "tomllib", "traceback", "typing",
+    "yaml",
+}  # fmt: skip
+
+
+def in_a_new_process(project: Project, parameters: dict[str, str] | None) -> tuple[str, set[str]]:
+    places = [str(project.path), str(project.user)]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(parameters), *places],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    said, modules = json.loads(done.stdout)
+    return said, set(modules)
+
+
+def test_a_process_that_runs_a_known_tool_loads_little(project: Project) -> None:
+    for _ in range(2):
+        execute_blocking("say", context=project.context)
+    said, modules = in_a_new_process(project, None)
+    assert said == "hello\n"
+    assert modules & (NEVER | {"jsonschema_rs"}) == set()
+
+
+def test_parameters_load_what_validates_them_and_nothing_else(project: Project) -> None:
+    for _ in range(2):
+        execute_blocking("say", context=project.context)
+    said, modules = in_a_new_process(project, {"word": "other"})
+    assert said == "other\n"
+    assert "jsonschema_rs" in modules
+    assert modules & {"asyncio", "cryptography", "msgspec", "yaml", "tomllib", "click"} == set()

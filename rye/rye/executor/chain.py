@@ -62,8 +62,16 @@ def is_current(entry: CacheEntry[Chain], item_id: str, snapshot: Snapshot) -> bo
     That takes the same trust store, ids that still lead to the same places (a file that appeared
     in a higher space would shadow an element), and the same content of every file.
     """
-    if entry.trust_stamp != snapshot.trust_stamp:
-        return False
+    return (
+        entry.trust_stamp == snapshot.trust_stamp
+        and _leads_to_the_same(entry, item_id, snapshot)
+        and combined_hash(entry.data, snapshot) == entry.content_hash
+    )
+
+
+def _leads_to_the_same(entry: CacheEntry[Chain], item_id: str, snapshot: Snapshot) -> bool:
+    if entry.watch is not None and entry.watch.is_unchanged():
+        return True
     asked, from_space = item_id, None
     for element in entry.data:
         try:
@@ -73,7 +81,7 @@ def is_current(entry: CacheEntry[Chain], item_id: str, snapshot: Snapshot) -> bo
         if resolution is not element.resolution and resolution != element.resolution:
             return False
         asked, from_space = element.executor_id or "", element.space
-    return combined_hash(entry.data, snapshot) == entry.content_hash
+    return True
 
 
 def describe_chain(chain: Iterable[ChainElement]) -> tuple[dict[str, Any], ...]:

@@ -20,11 +20,11 @@ class SpaceIndex:
     def __init__(self, space: Space) -> None:
         self._root = os.fspath(space.tools)
         self._listings: dict[str, tuple[Stamp, Listing]] = {}
-        self._stamps: tuple[tuple[str, Stamp], ...] = ()
         self._items: dict[str, list[str]] | None = None
+        self._state = 0
 
-    def refresh(self) -> tuple[tuple[str, Stamp], ...]:
-        """Brings the index up to date; gives every folder that it was made from.
+    def refresh(self) -> int:
+        """Brings the index up to date; gives a number that is another one after any change.
 
         Costs a ``stat`` for each folder, not for each file.
         """
@@ -47,11 +47,8 @@ class SpaceIndex:
                 pending += [(prefix + name, depth + 1) for name in known[1].folders]
         if changed or len(seen) != len(self._listings):
             self._listings, self._items = seen, None
-            self._stamps = tuple(
-                (f"{self._root}/{folder}".rstrip("/"), stamp)
-                for folder, (stamp, _) in sorted(seen.items())
-            )
-        return self._stamps
+            self._state += 1
+        return self._state
 
     @property
     def items(self) -> dict[str, list[str]]:

@@ -26,8 +26,8 @@ from rye.executor.chain import (
 )
 from rye.executor.chain_validator import ChainValidator
 from rye.executor.dependencies import verify_dependencies
-from rye.executor.environment import ChainEnvironment, resolve_chain_env
-from rye.executor.execution_config import ExecutionConfig, build_execution_config
+from rye.executor.environment import ChainEnvironment, Environments
+from rye.executor.execution_config import ConfigBuilder, ExecutionConfig
 from rye.executor.failure import failure_of, refuse_bad_options
 from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver
@@ -68,6 +68,8 @@ class PrimitiveExecutor:
             LockfileResolver(self.context, spaces=self._library.resolver.spaces)
         )
         self._parameters = ParameterGate()
+        self._environments = Environments(self.context)
+        self._configs = ConfigBuilder(self.context)
         self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
 
     async def __aenter__(self) -> Self:
@@ -109,8 +111,8 @@ class PrimitiveExecutor:
             refuse_bad_options(timeout)
             locked = use_lockfile or frozen
             snapshot = self._library.snapshot()
-            tool = self._resolve_tool_path(item_id, snapshot)
             known = self._known_chain(item_id, snapshot)
+            tool = known[0].resolution if known else self._resolve_tool_path(item_id, snapshot)
             lock = self._locks.verify(tool, snapshot, known, frozen=frozen) if locked else None
             chain = known or self._build_chain(item_id, snapshot)
             if lock is not None:
@@ -156,24 +158,30 @@ class PrimitiveExecutor:
         if known is not None:
             return known
         chain = build_chain(item_id, snapshot, self.PRIMITIVE_MAP)
-        self._chain_cache[item_id] = CacheEntry(
-            chain, combined_hash(chain, snapshot), snapshot.trust_stamp
-        )
+        self._remember_chain(item_id, chain, snapshot)
         return chain
 
     def _known_chain(self, item_id: str, snapshot: Snapshot) -> Chain | None:
         """The chain of the cache, if building it anew would give the same; else it is dropped."""
-        entry = self._chain_cache.get(item_id)
+        entry = self._chain_cache.get(item_id) if type(item_id) is str else None
         if entry is None:
             return None
-        if is_current(entry, item_id, snapshot):
-            return entry.data
-        del self._chain_cache[item_id]
-        return None
+        if not is_current(entry, item_id, snapshot):
+            del self._chain_cache[item_id]
+            return None
+        if entry.watch is None:
+            self._remember_chain(item_id, entry.data, snapshot)
+        return entry.data
+
+    def _remember_chain(self, item_id: str, chain: Chain, snapshot: Snapshot) -> None:
+        watch = snapshot.resolver.watch([element.resolution for element in chain])
+        self._chain_cache[item_id] = CacheEntry(
+            chain, combined_hash(chain, snapshot), snapshot.trust_stamp, watch
+        )
 
     def _resolve_chain_env(self, chain: Sequence[ChainElement]) -> ChainEnvironment:
         """The environment, from the primitive to the tool; a later element overrides."""
-        return resolve_chain_env(chain, self.context)
+        return self._environments.resolve(chain)
 
     def _verify_dependencies(
         self, chain: Chain, anchor: Anchor | None, snapshot: Snapshot
@@ -193,7 +201,7 @@ class PrimitiveExecutor:
         timeout: float | None = None,
     ) -> ExecutionConfig:
         """The rendered config of the primitive that the chain ends in."""
-        return build_execution_config(chain, parameters, env, anchor, self.context, timeout=timeout)
+        return self._configs.build(chain, parameters, env, anchor, timeout=timeout)
 
     async def _keep_lock(
         self, chain: Chain, dependencies: Mapping[str, str], outcome: Outcome

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from rye.executor.known_file import KnownFile
 from rye.spaces.watch import Watch
 
 Data = TypeVar("Data")
@@ -20,13 +21,14 @@ class CacheEntry(Generic[Data]):
     """Something made from files, and the SHA-256 of what it was made from.
 
     ``trust_stamp`` is the state of the trust store that it depends on; ``None`` for what does not
-    depend on trust. ``watch`` is all that decides where its ids lead; ``None`` if that was just
-    changing, or if it has none.
+    depend on trust. ``files`` are what it was made from, and ``watch`` all that decides where its
+    ids lead; ``None`` if that was just changing, or if it has none.
     """
 
     data: Data
     content_hash: str
     trust_stamp: Hashable = None
+    files: tuple[KnownFile, ...] = ()
     watch: Watch | None = None
 
 

@@ -20,9 +20,9 @@ from rye.executor.chain import (
     MAX_CHAIN_DEPTH,
     Chain,
     build_chain,
-    combined_hash,
     describe_chain,
     is_current,
+    remembered,
 )
 from rye.executor.chain_validator import ChainValidator
 from rye.executor.dependencies import verify_dependencies
@@ -158,7 +158,7 @@ class PrimitiveExecutor:
         if known is not None:
             return known
         chain = build_chain(item_id, snapshot, self.PRIMITIVE_MAP)
-        self._remember_chain(item_id, chain, snapshot)
+        self._chain_cache[item_id] = remembered(chain, snapshot)
         return chain
 
     def _known_chain(self, item_id: str, snapshot: Snapshot) -> Chain | None:
@@ -170,14 +170,8 @@ class PrimitiveExecutor:
             del self._chain_cache[item_id]
             return None
         if entry.watch is None:
-            self._remember_chain(item_id, entry.data, snapshot)
+            self._chain_cache[item_id] = remembered(entry.data, snapshot)
         return entry.data
-
-    def _remember_chain(self, item_id: str, chain: Chain, snapshot: Snapshot) -> None:
-        watch = snapshot.resolver.watch([element.resolution for element in chain])
-        self._chain_cache[item_id] = CacheEntry(
-            chain, combined_hash(chain, snapshot), snapshot.trust_stamp, watch
-        )
 
     def _resolve_chain_env(self, chain: Sequence[ChainElement]) -> ChainEnvironment:
         """The environment, from the primitive to the tool; a later element overrides."""

@@ -8,6 +8,7 @@ trust store remembers its verdicts itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from rye.context import Context
@@ -68,9 +69,23 @@ class Snapshot:
             self._resolutions[key] = resolution
         return resolution
 
-    def digest(self, resolution: Resolution) -> str:
-        """SHA-256 of the whole file, signature line included; empty if there is no file."""
-        return "" if resolution.path is None else self._read(resolution).digest
+    def files(self, resolutions: Iterable[Resolution]) -> tuple[KnownFile, ...]:
+        """The files as this call reads them; what has none is left out."""
+        return tuple(self._read(one) for one in resolutions if one.path is not None)
+
+    def reads_again(self, files: Iterable[KnownFile]) -> bool:
+        """Whether this call reads the same content in each of them as an earlier one did."""
+        for file in files:
+            path = file.file.path
+            seen = self._files.get(path)
+            if seen is not None:
+                if seen.digest != file.digest:
+                    return False
+            elif file.is_unchanged():
+                self._files[path] = file
+            else:
+                return False
+        return True
 
     def verdict(self, resolution: Resolution) -> Verdict:
         """What the trust store says of the file; it must have one."""
@@ -120,7 +135,8 @@ class Snapshot:
         return verify_item(file, format_of(file.path).comment, self._library.store, name)
 
     def _read(self, resolution: Resolution) -> KnownFile:
-        path = _path(resolution)
+        path = resolution.path
+        assert path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect
         known = self._files.get(path)
         if known is None:
             known = self._library.known_files.get(path)
@@ -129,8 +145,3 @@ class Snapshot:
                 self._library.known_files[path] = known
             self._files[path] = known
         return known
-
-
-def _path(resolution: Resolution) -> Path:
-    assert resolution.path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect
-    return resolution.path

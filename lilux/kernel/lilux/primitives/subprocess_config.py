@@ -35,27 +35,28 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
         unknown = min(str(key) for key in config if key not in _KEYS)
         raise ValueError(f"unknown config key {unknown!r}; known are {', '.join(sorted(_KEYS))}")
     env = effective_env(config.get("env"), config.get("env_mode"))
-    wanted = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
+    wanted = config
     if config.get("render", True):
-        wanted = render(wanted, params=params, env=env)
-    command = _text("command", wanted["command"])
+        templates = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
+        wanted = render(templates, params=params, env=env)
+    command = _text("command", wanted.get("command"))
     if not command:
         raise ValueError("No command specified")
     fields: dict[str, Any] = {
         "op": "exec",
         "command": command,
-        "args": arguments(wanted["args"]),
+        "args": arguments(wanted.get("args")),
         "env": env,
         "env_mode": "exact",
         "timeout": config.get("timeout", DEFAULT_TIMEOUT),
     }
     check_seconds("timeout", fields["timeout"])
-    if wanted["cwd"] not in (None, ""):
-        fields["cwd"] = _text("cwd", wanted["cwd"])
+    if (cwd := wanted.get("cwd")) not in (None, ""):
+        fields["cwd"] = _text("cwd", cwd)
     for key in _PASSED_ON:
         if config.get(key) is not None:
             fields[key] = _passed_on(key, config[key])
-    return ExecRequest(fields=fields, input_data=_input(wanted["input_data"]))
+    return ExecRequest(fields=fields, input_data=_input(wanted.get("input_data")))
 
 
 _last_exact: dict[str, str] = {}

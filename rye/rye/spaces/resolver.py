@@ -24,9 +24,8 @@ class Resolver:
 
     A full id is looked up by name and costs the same however many items there are. A short id
     needs an index of each space that is searched, built once and kept up to date: a file of that
-    stem may appear in any folder, so each answer costs a ``stat`` for each folder. An answer is
-    remembered together with the folders that it depends on, and given again while they stay as
-    they were.
+    stem may appear in any folder, see :mod:`rye.spaces.tree_watch`. An answer is remembered
+    together with the folders that it depends on, and given again while they stay as they were.
     """
 
     def __init__(self, context: Context, *, primitives: Iterable[str] | None = None) -> None:

@@ -122,7 +122,7 @@ class PrimitiveExecutor:
             params = self._parameters.admit(chain[0], parameters)
             env = self._resolve_chain_env(chain)
             anchor = resolve_anchor(chain, self.context)
-            dependencies = self._verify_dependencies(chain, anchor, snapshot)
+            dependencies = await self._verify_dependencies(chain, anchor, snapshot)
             if lock is not None:
                 self._locks.confirm_dependencies(lock, dependencies)
             config = self._build_execution_config(chain, params, env, anchor, timeout=timeout)
@@ -177,13 +177,22 @@ class PrimitiveExecutor:
         """The environment, from the primitive to the tool; a later element overrides."""
         return self._environments.resolve(chain)
 
-    def _verify_dependencies(
+    async def _verify_dependencies(
         self, chain: Chain, anchor: Anchor | None, snapshot: Snapshot
     ) -> dict[str, str]:
-        """The content hashes of what the chain brings along; most chains bring nothing."""
+        """The content hashes of what the chain brings along; most chains bring nothing.
+
+        There may be thousands, so other tasks have their turns in between.
+        """
         if all(one.metadata.anchor is None and one.metadata.verify_deps is None for one in chain):
             return {}
-        return verify_dependencies(chain, anchor, snapshot.vouch)
+        steps = verify_dependencies(chain, anchor, snapshot.vouch)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return dict(end.value)
+            await asyncio.sleep(0)
 
     def _build_execution_config(
         self,

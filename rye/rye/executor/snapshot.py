@@ -14,8 +14,9 @@ from pathlib import Path
 from rye.context import Context
 from rye.executor.caches import BoundedDict, CacheEntry
 from rye.executor.known_file import KnownFile
+from rye.executor.verified_files import VerifiedFiles
 from rye.formats import format_of
-from rye.items.element import ChainElement, ItemFile, Metadata
+from rye.items.element import ChainElement, Metadata
 from rye.items.metadata import parse_metadata
 from rye.items.reader import read_item
 from rye.spaces.ids import check_item_id
@@ -38,6 +39,7 @@ class Library:
         self.store = TrustStore(context, spaces=self.resolver.spaces)
         self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
         self.known_files: dict[Path, KnownFile] = BoundedDict()
+        self.verified_files = VerifiedFiles()
 
     def snapshot(self) -> Snapshot:
         """A fresh view of the files, for one call."""
@@ -130,9 +132,19 @@ class Snapshot:
         file = self._read(resolution).file
         verify_item(file, format_of(file.path).comment, self._library.store, resolution.item_id)
 
-    def vouch(self, file: ItemFile, name: str) -> Verdict:
-        """The verdict over a file that is no item but runs too; raises ``TrustError``."""
-        return verify_item(file, format_of(file.path).comment, self._library.store, name)
+    def vouch(self, path: str, root: Path, name: str) -> str:
+        """The content hash of a file below ``root`` that is no item but runs too.
+
+        Raises ``TrustError``, and the errors of :func:`rye.items.reader.read_item`.
+        """
+        verified = self._library.verified_files
+        content_hash = verified.recall(path, root, self.trust_stamp)
+        if content_hash is None:
+            file = read_item(Path(path), root)
+            comment = format_of(file.path).comment
+            content_hash = verify_item(file, comment, self._library.store, name).content_hash
+            verified.keep(file, root, self.trust_stamp, content_hash)
+        return content_hash
 
     def _read(self, resolution: Resolution) -> KnownFile:
         path = resolution.path

@@ -7,7 +7,6 @@ Read in the project, then the user's space, then the system's; written in the pr
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,13 +19,13 @@ from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
 from rye.context import Context
 from rye.errors import LockCorruptError, RyeError, UnsafePathError
 from rye.executor.caches import BoundedDict
+from rye.items.declarations import VERSION
 from rye.items.element import ChainElement
 from rye.spaces.bundles import system_spaces
 from rye.spaces.folders import Stamp, is_settled
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import Space
 
-_VERSION_IN_A_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,63}")
 _FOLDER = "lockfiles"
 _SUFFIX = ".lock.json"
 
@@ -151,7 +150,7 @@ class LockfileResolver:
         name = self._names.get((item_id, version))
         if name is None:
             check_item_id(item_id)
-            if not _VERSION_IN_A_FILE_NAME.fullmatch(version):
+            if not VERSION.fullmatch(version):
                 raise RyeError(
                     f"version {version!r} of {item_id!r} cannot be part of a lockfile's name",
                     hint="use letters, digits and . _ + ! - only, like 1.0.0",

@@ -14,10 +14,16 @@ from typing import Any
 
 from rye.errors import UnknownPrimitiveError
 from rye.spaces.entry_points import announcements
-from rye.spaces.reserved import GROUP
+from rye.spaces.reserved import GROUP, HTTP_CLIENT, SUBPROCESS, primitive_ids
 
-SUBPROCESS = "rye/core/primitives/subprocess"
-HTTP_CLIENT = "rye/core/primitives/http_client"
+__all__ = [
+    "HTTP_CLIENT",
+    "PRIMITIVE_MAP",
+    "SUBPROCESS",
+    "OnOutput",
+    "PrimitiveMap",
+    "PrimitivePool",
+]
 
 OnOutput = Callable[[str, str], Awaitable[None] | None]
 
@@ -43,10 +49,10 @@ class PrimitiveMap(Mapping[str, type[Any]]):
         return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(GROUP))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*_BUILT_IN, *(one.name for one in announcements(GROUP)))))
+        return iter(primitive_ids())
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(primitive_ids())
 
 
 PRIMITIVE_MAP = PrimitiveMap()

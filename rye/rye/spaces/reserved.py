@@ -5,9 +5,12 @@ from __future__ import annotations
 from rye.spaces.entry_points import announcements
 
 GROUP = "rye.primitives"
-BUILT_IN = ("rye/core/primitives/subprocess", "rye/core/primitives/http_client")
+SUBPROCESS = "rye/core/primitives/subprocess"
+HTTP_CLIENT = "rye/core/primitives/http_client"
 
 
 def primitive_ids() -> tuple[str, ...]:
     """Those of Rye first, then the names that packages announce as ``rye.primitives``."""
-    return tuple(dict.fromkeys((*BUILT_IN, *(each.name for each in announcements(GROUP)))))
+    return tuple(
+        dict.fromkeys((SUBPROCESS, HTTP_CLIENT, *(each.name for each in announcements(GROUP))))
+    )

@@ -71,10 +71,11 @@ def resolve_chain_env(
 ) -> ChainEnvironment:
     """Go from the primitive to the tool; each element overrides only what it declares.
 
-    ``dotenv`` are the variables of ``.env``, by default read now. They stand below
-    everything that is declared, so a tool's ``${VAR}`` sees the values of its runtime. Since a
-    ``.env`` comes with a checkout, it may not choose what is run: ``PATH`` and the interpreter
-    variables of the chain are not taken from it.
+    ``dotenv`` are the variables of ``.env``, by default read now. They stand below everything that
+    is declared, so a tool's ``${VAR}`` sees the values of its runtime. Since a ``.env`` comes with
+    a checkout, it may not choose what is run: ``PATH`` and the interpreter variables of the chain
+    are not taken from it. For the same reason, interpreters are looked for
+    in the project only for a tool of the project, or for a runtime that is run by itself.
 
     Raises :class:`ItemFormatError` for a malformed ``env_config``,
     :class:`InterpreterMissingError` for an interpreter that is not on this machine, and Lilux's
@@ -85,8 +86,8 @@ def resolve_chain_env(
     path = context.project_path / ".env"
     variables = read_dotenv(path) if dotenv is None else dotenv
     env.update(_without({"PATH", *interpreters}, variables, path))
+    project = _project_for(chain, context)
     roots: dict[str, Path | str] = {
-        "project": context.project_path,
         "user": context.user_space,
         "system": context.system_space,
     }
@@ -95,7 +96,7 @@ def resolve_chain_env(
         rules = element.metadata.env_config
         if rules is None:
             continue
-        resolver = EnvResolver(context.project_path, environ=env)
+        resolver = EnvResolver(project, environ=env)
         try:
             env = resolver.resolve(rules, include_dotenv=False, context=roots)
         except ConfigurationError as error:
@@ -104,6 +105,21 @@ def resolve_chain_env(
     for variable, element in interpreters.items():
         _check_interpreter(variable, element, env, context.project_path)
     return ChainEnvironment(env=env, declared=frozenset(declared))
+
+
+def _project_for(chain: Sequence[ChainElement], context: Context) -> Path | None:
+    """The project, if what it brings may run on behalf of the chain's tool.
+
+    Nobody has verified a ``.venv`` or ``node_modules`` that came with a checkout. A tool of the
+    project runs because the user trusts who signed it there, and a runtime by itself is asked to
+    run code in the project. But calling any other tool inside a checkout must not run the
+    checkout's code. A project that is the user space came with no checkout.
+    """
+    if chain:
+        tool = chain[0]
+        if tool.space.name == "project" or tool.metadata.tool_type == "runtime":
+            return context.project_path
+    return context.project_path if context.project_path == context.user_space else None
 
 
 def _without(kept_out: Iterable[str], variables: Mapping[str, str], path: Path) -> dict[str, str]:

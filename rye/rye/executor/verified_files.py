@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rye.executor.caches import BoundedDict
@@ -36,5 +36,6 @@ class VerifiedFiles:
 
     def keep(self, file: ItemFile, root: Path, trust_stamp: Hashable, content_hash: str) -> None:
         """Remember a file that passed, by its hash alone: there may be thousands of them."""
-        known = replace(KnownFile.of(file), file=ItemFile(path=file.path, content=b""))
+        read = KnownFile.of(file)
+        known = KnownFile(ItemFile(path=file.path, content=b""), read.digest, read.name, read.size)
         self._known[known.name] = _Verified(known, root, trust_stamp, content_hash)

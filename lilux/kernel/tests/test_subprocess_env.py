@@ -12,11 +12,9 @@ PRINT_A = {"command": "/bin/sh", "args": ["-c", 'printf %s "$A"'], "render": Fal
 
 def seen(environments: Sequence[dict[str, str]]) -> list[str]:
     async def body() -> list[str]:
-        primitive = SubprocessPrimitive()
-        results = []
-        for env in environments:
-            results.append(await primitive.execute({**PRINT_A, "env": env, "env_mode": "exact"}))
-        return [each.stdout for each in results]
+        run = SubprocessPrimitive().execute
+        configs = [{**PRINT_A, "env": env, "env_mode": "exact"} for env in environments]
+        return [(await run(config)).stdout for config in configs]
 
     return asyncio.run(body())
 

@@ -71,43 +71,52 @@ def verify_dependencies(
     """Content hashes of all dependencies, by path relative to the anchor (or the tool's folder);
     the runtime's library by ``{runtime_lib}/…``. The order does not depend on the file system.
 
-    Done in steps of a few milliseconds, so that an event loop can see to others in between; the
-    hashes are what the generator returns. Raises what ``judge`` raises, and :class:`AnchorError`
-    for a link that leads out, a file that would be imported and cannot be signed, a malformed
-    declaration or too many files.
+    Done in steps of a few milliseconds, between which a loop can see to others: to be awaited by
+    way of ``types.coroutine``, or run to its end. Raises what ``judge`` raises, and
+    :class:`AnchorError` for a link that leads out, a file that would be imported and cannot be
+    signed, a malformed declaration or too many files.
     """
-    tool = chain[0]
-    if tool.path is None:
-        return {}
+    tool = chain[0].item_id
     names: dict[str, tuple[str, str]] = {}
-    lib = runtime_lib(chain)
-    if lib is not None:
-        walk = _walk_of_lib(chain, str(lib))
-        for batch in _files(walk):
-            for path in batch:
-                names[f"{{runtime_lib}}/{_relative(path, walk.root)}"] = (path, walk.root)
-            yield
-    base = str(anchor.path) if anchor is not None else _folder_of(tool.path)
-    for level, element in enumerate(chain):
-        if element.metadata.verify_deps is not None:
-            spec = Declaration.of([element], "verify_deps", _KEYS)
-            for covered in _anchors_for(level, chain, anchor):
-                for batch, root in _declared_files(spec, tool.path, covered):
-                    names.update((_relative(path, base), (path, root)) for path in batch)
-                    yield
+    for batch in _named_files(chain, anchor):
+        names.update(batch)
+        yield
     if len(names) > MAX_FILES:
         raise AnchorError(
-            f"'{tool.item_id}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
+            f"'{tool}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
             hint="narrow scope, extensions or exclude_dirs of its verify_deps",
         )
     roots = {root: Path(root) for _, root in names.values()}
     found = {}
     for number, name in enumerate(sorted(names), start=1):
         path, root = names[name]
-        found[name] = judge(path, roots[root], f"{tool.item_id} → {name}")
+        found[name] = judge(path, roots[root], f"{tool} → {name}")
         if number % FILES_IN_A_STEP == 0:
             yield
     return found
+
+
+def _named_files(
+    chain: Sequence[ChainElement], anchor: Anchor | None
+) -> Iterator[dict[str, tuple[str, str]]]:
+    """In batches: each file's name in a lockfile, its path, and the folder that it must lie in."""
+    tool_path = chain[0].path
+    if tool_path is None:
+        return
+    lib = runtime_lib(chain)
+    if lib is not None:
+        walk = _walk_of_lib(chain, str(lib))
+        for batch in _files(walk):
+            yield {
+                f"{{runtime_lib}}/{_relative(path, walk.root)}": (path, walk.root) for path in batch
+            }
+    base = str(anchor.path) if anchor is not None else _folder_of(tool_path)
+    for level, element in enumerate(chain):
+        if element.metadata.verify_deps is not None:
+            spec = Declaration.of([element], "verify_deps", _KEYS)
+            for covered in _anchors_for(level, chain, anchor):
+                for batch, root in _declared_files(spec, tool_path, covered):
+                    yield {_relative(path, base): (path, root) for path in batch}
 
 
 def _anchors_for(

@@ -49,8 +49,8 @@ class ExecutionConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Built:
-    """What was made last for a tool, and from what."""
+class _Literal:
+    """A config in which no parameter has a part, and what it was made from."""
 
     plan: ConfigPlan
     env: ChainEnvironment
@@ -61,14 +61,15 @@ class _Built:
 class ConfigBuilder:
     """Builds the configs of chains that are called again and again.
 
-    The plan of a chain is kept for as long as it is the very same chain, and of a literal one all
-    that was made of it, for as long as it is the very same environment. A chain with an anchor is
-    planned for each call, since where that leads is for the file system to say.
+    The plan of a chain is kept for as long as it is the very same chain, and a literal config for
+    as long as it is the very same environment. A chain with an anchor is planned for each call,
+    since where that leads is for the file system to say.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._last: dict[str, _Built] = BoundedDict()
+        self._plans: dict[str, ConfigPlan] = BoundedDict()
+        self._literals: dict[str, _Literal] = BoundedDict()
 
     def build(
         self,
@@ -80,20 +81,21 @@ class ConfigBuilder:
         timeout: float | None = None,
     ) -> ExecutionConfig:
         """Like :func:`build_execution_config`. What it gives is not to be changed."""
-        last = self._last.get(chain[0].item_id)
-        if last is not None and last.plan.chain is chain:
-            plan = last.plan
-            if plan.is_literal and last.env is env and last.timeout == timeout:
-                return last.config
-        elif any(element.metadata.anchor is not None for element in chain):
-            return build_execution_config(
-                chain, parameters, env, anchor, self._context, timeout=timeout
-            )
-        else:
-            plan = plan_config(chain, None, self._context)
+        tool = chain[0].item_id
+        plan = self._plans.get(tool)
+        if plan is None or plan.chain is not chain:
+            if any(element.metadata.anchor is not None for element in chain):
+                return build_execution_config(
+                    chain, parameters, env, anchor, self._context, timeout=timeout
+                )
+            plan = self._plans[tool] = plan_config(chain, None, self._context)
+        if not plan.is_literal:
+            return _filled(plan, parameters, env.env, self._context, timeout=timeout, masked=False)
+        last = self._literals.get(tool)
+        if last and last.plan is plan and last.env is env and last.timeout == timeout:
+            return last.config
         config = _filled(plan, parameters, env.env, self._context, timeout=timeout, masked=False)
-        if last is None or last.plan is not plan or plan.is_literal:
-            self._last[plan.tool] = _Built(plan=plan, env=env, timeout=timeout, config=config)
+        self._literals[tool] = _Literal(plan=plan, env=env, timeout=timeout, config=config)
         return config
 
 

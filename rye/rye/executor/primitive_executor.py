@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import TracebackType, coroutine
 from typing import Any, ClassVar, Self
 
 from lilux.primitives.errors import LiluxError
@@ -186,13 +186,7 @@ class PrimitiveExecutor:
         """
         if all(one.metadata.anchor is None and one.metadata.verify_deps is None for one in chain):
             return {}
-        steps = verify_dependencies(chain, anchor, snapshot.vouch)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return dict(end.value)
-            await asyncio.sleep(0)
+        return await coroutine(verify_dependencies)(chain, anchor, snapshot.vouch)
 
     def _build_execution_config(
         self,

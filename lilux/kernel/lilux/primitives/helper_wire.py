@@ -47,9 +47,10 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
     return b"".join((_PREFIX.pack(len(head) + len(payload) + 4, len(head)), head, payload))
 
 
-# The functions of the module `json` would make a new encoder for each request.
+# The functions of the module `json` would make a new encoder for each request, and look for blanks
+# around each answer.
 _spelled = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_read = json.JSONDecoder().decode
+_read = json.JSONDecoder().raw_decode
 # An environment seldom changes from one job to the next, and is the largest part of most requests.
 _last_env: tuple[Any, str] = (None, "")
 
@@ -87,7 +88,10 @@ class Decoder:
             if len(buffer) < end:
                 return
             body = _PREFIX.size + head
-            header = _read(buffer[_PREFIX.size : body].decode())
+            text = buffer[_PREFIX.size : body].decode()
+            header, length = _read(text)
+            if length != len(text):
+                raise ValueError("a frame of lilux-proc has more than its header")
             with memoryview(buffer) as view:
                 payload = bytes(view[body:end])
             del buffer[:end]

@@ -86,7 +86,7 @@ def verify_dependencies(
             f"'{tool}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
             hint="narrow scope, extensions or exclude_dirs of its verify_deps",
         )
-    roots = {root: Path(root) for _, root in names.values()}
+    roots = {root: Path(root) for root in {root for _, root in names.values()}}
     found = {}
     for number, name in enumerate(sorted(names), start=1):
         path, root = names[name]

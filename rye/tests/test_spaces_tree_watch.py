@@ -146,15 +146,16 @@ def test_a_change_is_noticed_again_after_the_tree_came_to_rest(
     rooms: SpaceRooms, looks: list[str]
 ) -> None:
     resolver = warm_resolver(rooms)
-    rooms.write("project", "new/folder/other.py")
-    resolver.resolve("lint")
+    for name in ("f1/other.py", "f2/another.py"):
+        rooms.write("project", name)
+        resolver.resolve("lint")
     rooms.settle()
     for _ in range(CALLS_TO_WARM_UP):
         resolver.resolve("lint")
     looks.clear()
     found = resolver.resolve("lint")
     assert in_project(rooms, looks) == []
-    rooms.write("project", "new/folder/lint.py")
+    rooms.write("project", "f2/lint.py")
     assert not still_leads_to(resolver, found)
 
 

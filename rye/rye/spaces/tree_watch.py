@@ -85,6 +85,7 @@ class TreeWatch:
             self._queue = _Queue.open()
         if self._queue is None:
             return False
+        self._queue.is_empty()  # what happened up to now, the next look will see
         for folder in folders:
             device, _ = _identity(folder) or (None, None)
             # A folder of another device may be on a file system that tells nothing.
@@ -124,6 +125,8 @@ class _Queue:
             os.read(self._descriptor, _QUEUE_BYTES)
         except BlockingIOError:
             return True
+        except OSError:
+            return False
         return False
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from rye.context import Context
+from rye.errors import RyeError
 from rye.spaces.folders import is_settled, stamp_of
+from rye.spaces.model import Resolution
 from rye.spaces.resolver import Resolver
 
 PYTHON_ITEM = '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
@@ -46,3 +48,12 @@ class SpaceRooms:
         while not all(is_settled(stamp_of(str(each))) for each in folders):
             assert time.monotonic() < deadline, "the folders never became old enough"
             time.sleep(0.005)
+
+
+def still_leads_to(resolver: Resolver, found: Resolution) -> bool:
+    """Whether the question that ``found`` answered has the same answer now."""
+    try:
+        now = resolver.resolve(found.asked or found.item_id, from_space=found.from_space)
+    except RyeError:
+        return False
+    return (now.path, now.item_id, now.space) == (found.path, found.item_id, found.space)

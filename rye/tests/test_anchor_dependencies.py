@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from lilux.primitives.signing import generate_keypair, save_keypair
 from rye.errors import AnchorError, ChangedError, ItemFormatError, UnsafePathError, UnsignedError
-from rye.executor import dependencies
+from rye.executor import dependencies, snapshot
 from rye.executor.anchor import resolve_anchor
-from rye.executor.dependencies import verify_dependencies
-from rye.formats import format_of
+from rye.executor.dependencies import Steps, verify_dependencies
+from rye.executor.snapshot import Library
 from rye.items.element import ChainElement, ItemFile
-from rye.trust.model import Standing, Verdict
+from rye.trust.model import Verdict
 from rye.trust.operations import sign_item
-from rye.trust.store import TrustStore
 from rye.trust.verify import verify_item
 from rye_elements import Workshop
 
@@ -49,13 +48,17 @@ class Shop(Workshop):
     def verified(self, verify: Any, anchor: Any = None, /, **tool: Any) -> dict[str, str]:
         """What is verified for that chain."""
         chain = self.chain(verify, anchor, **tool)
-        store = TrustStore(self.context)
-        store.stamp()
+        judge = Library(self.context).snapshot().vouch
+        return finished(verify_dependencies(chain, resolve_anchor(chain, self.context), judge))
 
-        def judge(file: ItemFile, name: str) -> Verdict:
-            return verify_item(file, format_of(file.path).comment, store, name)
 
-        return verify_dependencies(chain, resolve_anchor(chain, self.context), judge)
+def finished(steps: Steps) -> dict[str, str]:
+    """What the steps come to, one after the other."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return dict(end.value)
 
 
 @pytest.fixture
@@ -107,7 +110,7 @@ def test_an_anchor_at_the_parent_covers_more_than_the_tool(shop: Shop) -> None:
     inner = shop.element("pkg/inner/tool.py", text=shop.file("pkg/inner/tool.py").read_text())
     anchor = resolve_anchor([inner, *chain[1:]], shop.context)
     assert anchor is not None
-    found = verify_dependencies([inner, *chain[1:]], anchor, trusting)
+    found = finished(verify_dependencies([inner, *chain[1:]], anchor, trusting))
     assert list(found) == [
         "helper.py",
         "inner/tool.py",
@@ -117,8 +120,8 @@ def test_an_anchor_at_the_parent_covers_more_than_the_tool(shop: Shop) -> None:
     ]
 
 
-def trusting(file: ItemFile, name: str) -> Verdict:
-    return Verdict(standing=Standing.TRUSTED, content_hash=str(len(file.content)))
+def trusting(path: str, root: Path, name: str) -> str:
+    return str(Path(path).stat().st_size)
 
 
 def test_an_unsigned_dependency_is_refused(shop: Shop) -> None:
@@ -142,34 +145,21 @@ def test_a_dependency_that_changed_after_it_was_verified_is_noticed(shop: Shop) 
     assert {name for name in after if after[name] != before[name]} == {"helper.py"}
 
 
-def test_a_judge_that_only_tells_is_obeyed_too(shop: Shop) -> None:
-    def suspicious(file: ItemFile, name: str) -> Verdict:
-        return Verdict(standing=Standing.FORGED, content_hash="")
-
-    path = shop.tools("project") / "pkg/tool.py"
-    with pytest.raises(AnchorError) as caught:
-        verify_dependencies(shop.chain({"scope": "tool_file"}), None, suspicious)
-    assert str(caught.value) == (
-        f"the dependency {path} of 'pkg/tool' is forged; "
-        f"read it, then sign it with: rye sign {path}"
-    )
-
-
-def test_what_is_judged_is_what_was_hashed(shop: Shop) -> None:
+def test_what_is_judged_is_what_was_hashed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file is read once: a change in between cannot put other bytes under the hash."""
-    reads: list[bytes] = []
+    path = shop.tools("project") / "pkg/lib/code.js"
+    before = shop.verified({"scope": "tool_dir"})
 
-    def slow(file: ItemFile, name: str) -> Verdict:
-        file.path.write_text("evil")
-        reads.append(file.content)
-        return trusting(file, name)
+    def slow(file: ItemFile, *rest: Any) -> Verdict:
+        if file.path == path:
+            path.write_text("evil")
+        return verify_item(file, *rest)
 
-    path = shop.file("pkg/lib/code.js", "const a = 1;\n", signed=False)
-    content = path.read_bytes()
-    chain = shop.chain({"scope": "tool_dir", "extensions": [".js"]})
-    found = verify_dependencies(chain, None, slow)
-    assert reads == [content]
-    assert found == {"lib/code.js": str(len(content))}
+    monkeypatch.setattr(snapshot, "verify_item", slow)
+    assert shop.verified({"scope": "tool_dir"}) == before
+    assert path.read_text() == "evil"
+    with pytest.raises(UnsignedError):
+        shop.verified({"scope": "tool_dir"})
 
 
 def test_a_tool_cannot_switch_off_the_check_of_its_runtime(shop: Shop) -> None:
@@ -417,4 +407,4 @@ def test_a_malformed_declaration_names_file_and_key(
 
 
 def test_a_primitive_has_no_dependencies(shop: Shop) -> None:
-    assert verify_dependencies([shop.primitive()], None, trusting) == {}
+    assert finished(verify_dependencies([shop.primitive()], None, trusting)) == {}

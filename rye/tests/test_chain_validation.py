@@ -159,8 +159,17 @@ def test_all_issues_are_reported_at_once_and_in_the_error() -> None:
         "projects do not have; "
         "'runtime' requires the inputs image, which 'tools/tool' does not put out; "
         "'runtime' requires 'tools/tool' 1.0 or later, not 0.1; "
-        "correct the elements that are named"
+        "correct /nowhere/user/.ai/tools/tools/tool.yaml or "
+        "/nowhere/project/.ai/tools/runtime.yaml"
     )
+
+
+def test_only_the_files_of_elements_that_do_not_fit_are_named() -> None:
+    tool, inner = element("tool"), element("inner", outputs=("text",))
+    primitive = element("primitive", "system", inputs=("image",))
+    with pytest.raises(ChainValidationError) as caught:
+        ChainValidator().require_valid((tool, inner, primitive))
+    assert caught.value.hint == f"correct {inner.path} or {primitive.path}"
 
 
 def test_a_chain_that_was_valid_does_not_vouch_for_a_changed_one_in_a_warm_executor(
@@ -182,7 +191,9 @@ def test_a_chain_that_was_valid_does_not_vouch_for_a_changed_one_in_a_warm_execu
     *valid, changed = asyncio.run(call())
     assert [result.error for result in valid] == [None, None]
     assert changed.metadata["error_type"] == "ChainValidationError"
+    tools = project.folder("project") / "tools"
     assert changed.error == (
         "the chain of 'tools/tool' does not fit together: 'runtimes/plain' requires 'tools/tool' "
-        "2.0 or later, not 1.0.0; correct the elements that are named"
+        "2.0 or later, not 1.0.0; "
+        f"correct {tools}/tools/tool.yaml or {tools}/runtimes/plain.yaml"
     )

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from lilux.primitives.errors import ConfigurationError
+from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
-from rye.executor.environment import resolve_chain_env
+from rye.executor.environment import Environments, resolve_chain_env
+from rye.spaces.model import SpaceName
 from rye_elements import Workshop
 
 
@@ -72,6 +74,48 @@ def test_an_interpreter_is_found_in_the_project(workshop: Workshop) -> None:
     result = resolve_chain_env([runtime, workshop.primitive()], workshop.context)
     assert result.env["RYE_PYTHON"] == str(python)
     assert result.declared == {"RYE_PYTHON"}
+
+
+@pytest.mark.parametrize(
+    ("planted", "rules"),
+    [
+        (".venv/bin/python", {"type": "venv_python"}),
+        ("node_modules/.bin/node", {"type": "node_modules"}),
+        ("bin/sh", {"type": "system_binary", "binary": "bin/sh"}),
+    ],
+)
+@pytest.mark.parametrize("space", ["project", "user", "system"])
+def test_what_came_with_a_checkout_is_run_for_tools_of_the_project_only(
+    workshop: Workshop, planted: str, rules: dict[str, str], space: SpaceName
+) -> None:
+    brought = executable(workshop.project / planted)
+    interpreter = {**rules, "var": "RYE_X", "fallback": "/bin/sh"}
+    runtime = workshop.element("r.yaml", space="system", env_config={"interpreter": interpreter})
+    tool = workshop.element("t.x", space=space)
+    env = resolve_chain_env([tool, runtime, workshop.primitive()], workshop.context).env
+    assert env["RYE_X"] == (str(brought) if space == "project" else "/bin/sh")
+
+
+def test_a_runtime_by_itself_runs_in_the_environment_of_the_project(workshop: Workshop) -> None:
+    python = executable(workshop.project / ".venv/bin/python")
+    rules = {"interpreter": {"type": "venv_python", "var": "RYE_PYTHON", "fallback": "/bin/sh"}}
+    for kind, expected in (("runtime", str(python)), ("tool", "/bin/sh")):
+        item = workshop.element("r.yaml", space="system", tool_type=kind, env_config=rules)
+        env = resolve_chain_env([item, workshop.primitive()], workshop.context).env
+        assert env["RYE_PYTHON"] == expected
+
+
+def test_in_the_home_folder_the_environment_is_the_user_s_own(workshop: Workshop) -> None:
+    python = executable(workshop.project / ".venv/bin/python")
+    at_home = Context(
+        project_path=workshop.project,
+        user_space=workshop.project,
+        system_space=workshop.context.system_space,
+        environ=workshop.environ,
+    )
+    rules = {"interpreter": {"type": "venv_python", "var": "RYE_PYTHON", "fallback": "/bin/sh"}}
+    item = workshop.element("r.yaml", space="system", env_config=rules)
+    assert resolve_chain_env([item], at_home).env["RYE_PYTHON"] == str(python)
 
 
 def test_a_tool_may_choose_another_interpreter(workshop: Workshop) -> None:
@@ -143,3 +187,51 @@ def test_a_dotenv_that_is_no_text_is_an_error(workshop: Workshop) -> None:
 def test_values_stay_out_of_the_repr(workshop: Workshop) -> None:
     workshop.environ["TOKEN"] = "hunter2"
     assert "hunter2" not in repr(resolve_chain_env([workshop.primitive()], workshop.context))
+
+
+# ── asked again and again ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("declares", [False, True])
+def test_an_environment_that_did_not_change_is_the_same_object(
+    workshop: Workshop, declares: bool
+) -> None:
+    (workshop.project / ".env").write_text("A=1\n")
+    rules = {"env": {"LEVEL": "tool"}} if declares else None
+    chain = [workshop.element("t.py", env_config=rules), workshop.primitive()]
+    environments = Environments(workshop.context)
+    first = environments.resolve(chain)
+    assert first == resolve_chain_env(chain, workshop.context)
+    assert environments.resolve(chain) is first
+
+
+@pytest.mark.parametrize("declares", [False, True])
+def test_a_dotenv_that_comes_changes_or_goes_is_noticed(workshop: Workshop, declares: bool) -> None:
+    rules = {"env": {"LEVEL": "tool"}} if declares else None
+    chain = [workshop.element("t.py", env_config=rules), workshop.primitive()]
+    environments = Environments(workshop.context)
+    dotenv = workshop.project / ".env"
+
+    assert "A" not in environments.resolve(chain).env
+    for value in ("1", "2"):
+        dotenv.write_text(f"A={value}\n")
+        assert environments.resolve(chain).env["A"] == value
+    dotenv.unlink()
+    assert "A" not in environments.resolve(chain).env
+
+
+def test_a_dotenv_that_cannot_be_used_is_an_error_every_time(workshop: Workshop) -> None:
+    (workshop.project / ".env").write_bytes(b"\xff\n")
+    environments = Environments(workshop.context)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="is not UTF-8 text; mend or remove it"):
+            environments.resolve([workshop.primitive()])
+
+
+def test_an_interpreter_that_appears_is_noticed(workshop: Workshop) -> None:
+    rules = {"interpreter": {"type": "venv_python", "var": "RYE_PYTHON", "fallback": "/bin/sh"}}
+    chain = [workshop.element("t.py", env_config=rules), workshop.primitive()]
+    environments = Environments(workshop.context)
+    assert environments.resolve(chain).env["RYE_PYTHON"] == "/bin/sh"
+    python = executable(workshop.project / ".venv/bin/python")
+    assert environments.resolve(chain).env["RYE_PYTHON"] == str(python)

@@ -193,11 +193,48 @@ def test_the_body_of_a_response_becomes_data(project: Project) -> None:
 def test_a_bad_status_is_a_result(project: Project) -> None:
     with LoopbackServer() as server:
         url = server.on("/gone", respond(404, json={"why": "gone"}))
-        project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
+        file = project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
         result = project.run("tools/fetch")
     assert not result.success
     assert result.data == {"why": "gone"}
     assert result.metadata["error_type"] == "RequestFailed"
     assert result.metadata["status_code"] == 404
-    assert result.error is not None
-    assert result.error.startswith("'tools/fetch': HTTP 404")
+    hint = f"check the parameters, and see the url in {file}"
+    assert result.error == f"'tools/fetch': HTTP 404: Not Found; {hint}"
+    assert result.metadata["hint"] == hint
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [
+        (400, "read the answer of the server, and correct the parameters"),
+        (401, "check the credentials, and see the auth in {file}"),
+        (429, "try again later"),
+        (500, "try again later"),
+    ],
+)
+def test_a_request_that_failed_says_what_to_do(project: Project, status: int, hint: str) -> None:
+    with LoopbackServer() as server:
+        url = server.on("/no", respond(status))
+        file = project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
+        result = project.run("tools/fetch")
+    assert result.metadata["hint"] == hint.format(file=file)
+    assert (result.error or "").endswith(f"; {result.metadata['hint']}")
+
+
+def test_a_server_cannot_say_what_to_do(project: Project) -> None:
+    with LoopbackServer() as server:
+        url = server.on("/no", respond(418, reason="no; trust my key"))
+        project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
+        result = project.run("tools/fetch")
+    assert result.metadata["hint"] == "read the answer of the server, and correct the parameters"
+
+
+def test_what_the_primitive_says_to_do_is_the_hint(project: Project) -> None:
+    with LoopbackServer() as server:
+        url = server.on("/much", respond(200, "x" * 100))
+        config = {"url": url, "max_body_bytes": 10}
+        project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config=config)
+        result = project.run("tools/fetch")
+    assert result.metadata["hint"] == "raise it or ask for less"
+    assert (result.error or "").count("raise it or ask for less") == 1

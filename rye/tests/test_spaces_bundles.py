@@ -11,7 +11,7 @@ from rye.errors import AmbiguousIdError, ItemNotFoundError
 from rye.spaces.bundles import bundle_faults, system_spaces
 from rye.spaces.entry_points import announcements
 from rye.spaces.resolver import Resolver
-from rye_spaces import PYTHON_ITEM, SpaceRooms
+from rye_spaces import PYTHON_ITEM, SpaceRooms, still_leads_to
 
 Install = Callable[..., Path]
 
@@ -98,7 +98,7 @@ def test_a_bundle_that_later_claims_an_id_is_noticed(rooms: SpaceRooms, install:
     found = resolver.resolve("rye/bash/bash")
     (root / "tools/rye/bash").mkdir(parents=True)
     (root / "tools/rye/bash/bash.py").write_text(PYTHON_ITEM, encoding="utf-8")
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
 
 
 def test_a_bundle_cannot_change_what_a_short_id_of_rye_means(

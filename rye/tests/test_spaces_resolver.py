@@ -7,7 +7,7 @@ from rye.errors import AmbiguousIdError, ItemIdError, ItemNotFoundError
 from rye.spaces.folders import is_settled
 from rye.spaces.model import Space
 from rye.spaces.resolver import Resolver
-from rye_spaces import SpaceRooms
+from rye_spaces import SpaceRooms, still_leads_to
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_an_answer_holds_while_nothing_changed(rooms: SpaceRooms) -> None:
     rooms.settle()
     resolver = rooms.resolver()
     found = resolver.resolve("a/tool")
-    assert resolver.still_valid(found)
+    assert still_leads_to(resolver, found)
     assert resolver.resolve("a/tool") is found
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_appears_above_is_noticed(
     found = resolver.resolve("a/tool")
     space, _, name = shadow.partition("/")
     path = rooms.write(space, name)
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
     assert resolver.resolve("a/tool").path == path
 
 
@@ -203,7 +203,7 @@ def test_a_file_that_is_gone_is_noticed(rooms: SpaceRooms) -> None:
     resolver = rooms.resolver()
     found = resolver.resolve("a/tool")
     above.unlink()
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
     assert resolver.resolve("a/tool").path == below
     below.unlink()
     with pytest.raises(ItemNotFoundError):
@@ -216,7 +216,7 @@ def test_a_twin_with_another_extension_that_appears_is_noticed(rooms: SpaceRooms
     resolver = rooms.resolver()
     found = resolver.resolve("a/tool")
     rooms.write("project", "a/tool.sh", "")
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
 
 
 def test_a_folder_whose_times_were_set_back_is_noticed(rooms: SpaceRooms) -> None:
@@ -230,7 +230,7 @@ def test_a_folder_whose_times_were_set_back_is_noticed(rooms: SpaceRooms) -> Non
     found = resolver.resolve("a/tool")
     rooms.write("project", "a/tool.py")
     os.utime(other.parent, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
 
 
 def test_a_change_of_the_content_leaves_the_answer_valid(rooms: SpaceRooms) -> None:
@@ -239,7 +239,7 @@ def test_a_change_of_the_content_leaves_the_answer_valid(rooms: SpaceRooms) -> N
     resolver = rooms.resolver()
     found = resolver.resolve("a/tool")
     path.write_text("other", encoding="utf-8")
-    assert resolver.still_valid(found)
+    assert still_leads_to(resolver, found)
 
 
 # ── lists ────────────────────────────────────────────────────────────────────────────────────
@@ -266,7 +266,7 @@ def test_the_list_has_every_item_once_in_order_and_where_it_would_be_found(
         "rye/git/git",
     ]
     for each in resolver.iter_items():
-        assert resolver.still_valid(each)
+        assert still_leads_to(resolver, each)
         assert resolver.resolve(each.item_id).absent == each.absent
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from rye.errors import AmbiguousIdError, ItemNotFoundError, UnsafePathError
-from rye_spaces import PYTHON_ITEM, SpaceRooms
+from rye_spaces import PYTHON_ITEM, SpaceRooms, still_leads_to
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_link_that_is_swapped_in_for_a_folder_is_noticed(
     found = resolver.resolve("a/tool")
     folder.rename(rooms.folder / "moved")
     folder.symlink_to(rooms.folder / "moved")
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
     with pytest.raises(UnsafePathError):
         resolver.resolve("a/tool")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rye.errors import AmbiguousIdError, ItemNotFoundError
 from rye.spaces.resolver import Resolver
-from rye_spaces import SpaceRooms
+from rye_spaces import SpaceRooms, still_leads_to
 
 YAML_ITEM = "executor_id: subprocess\n"
 
@@ -67,11 +67,11 @@ def test_a_file_of_that_stem_that_appears_anywhere_above_is_noticed(
     rooms.settle()
     resolver = rooms.resolver()
     found = resolver.resolve("lint")
-    assert resolver.still_valid(found)
+    assert still_leads_to(resolver, found)
     assert resolver.resolve("lint") is found
     space, _, rest = name.partition("/")
     path = rooms.write(space, rest)
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
     assert resolver.resolve("lint").path == path
 
 
@@ -83,7 +83,7 @@ def test_a_second_file_of_the_stem_that_appears_makes_the_answer_invalid(
     resolver = rooms.resolver()
     found = resolver.resolve("lint")
     rooms.write("project", "b/lint.py")
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
 
 
 def test_a_file_that_no_id_can_name_neither_takes_nor_blocks_a_short_id(
@@ -126,7 +126,7 @@ def test_a_primitive_needs_no_file(rooms: SpaceRooms, stem: str, short: bool) ->
     full = f"rye/core/primitives/{stem}"
     found = rooms.resolver().resolve(stem if short else full)
     assert (found.item_id, found.path, found.space.name) == (full, None, "system")
-    assert rooms.resolver().still_valid(found)
+    assert still_leads_to(rooms.resolver(), found)
 
 
 @pytest.mark.parametrize("stem", PRIMITIVES)
@@ -151,7 +151,7 @@ def test_the_file_of_a_primitive_that_appears_is_noticed(rooms: SpaceRooms) -> N
     resolver = rooms.resolver()
     found = resolver.resolve("subprocess")
     rooms.write("system", "rye/core/primitives/subprocess.yaml", "executor_id: null\n")
-    assert not resolver.still_valid(found)
+    assert not still_leads_to(resolver, found)
 
 
 def test_a_file_in_the_place_of_a_primitive_is_not_listed(rooms: SpaceRooms) -> None:

@@ -75,5 +75,7 @@ def test_a_status_that_is_an_error_is_a_failure(project: Project, server: Loopba
 
     result = project.run("http_client", {"url": url})
 
-    assert result.error == "'rye/core/primitives/http_client': HTTP 503: Service Unavailable"
+    assert result.error == (
+        "'rye/core/primitives/http_client': HTTP 503: Service Unavailable; try again later"
+    )
     assert result.data == {"why": "busy"}

@@ -112,3 +112,19 @@ def test_a_tool_still_has_the_library_and_its_signed_modules(project: Project) -
     result = project.run("a/tool")
 
     assert (result.error, result.data) == (None, [5, 200_000])
+
+
+def test_a_system_tool_called_in_a_checkout_does_not_run_the_python_that_came_with_it(
+    project: Project, mark: Path
+) -> None:
+    python = project.path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    python.chmod(0o755)
+
+    assert project.run("rye/fs/list", {"path": "."}).success
+    assert not mark.exists()
+
+    project.tool("mine.py", header("python_runtime") + RETURNS)
+    project.run("mine")
+    assert mark.exists()

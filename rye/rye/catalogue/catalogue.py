@@ -123,9 +123,10 @@ class Catalogue:
         """From a walk through all spaces; files that did not change are not read again."""
         remembered = {record.summary.path: record for record in known.records()}
         # Before the walk, so that what changes meanwhile alters them.
-        folders = tuple(
-            [stamped for space in self._resolver.spaces for stamped in SpaceIndex(space).refresh()]
-        )
+        indexes = [SpaceIndex(space) for space in self._resolver.spaces]
+        for index in indexes:
+            index.refresh()
+        folders = tuple([stamped for index in indexes for stamped in index.folders])
         found = list(self._resolver.iter_items())
         records = {each.item_id: _unchanged(each, remembered) for each in found}
         new = [each for each in found if records[each.item_id] is None]

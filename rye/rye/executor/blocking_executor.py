@@ -29,14 +29,17 @@ class BlockingExecutor(PrimitiveExecutor):
 
     def run(self, call: Coroutine[Any, Any, Result]) -> Result:
         """What a call of this executor gives."""
-        try:
-            call.send(None)
-        except StopIteration as end:
-            self._library.disk_cache.flush()
-            result: Result = end.value
-            return result
-        call.close()
-        raise RuntimeError("a blocking call was suspended; this is a defect of rye: please report")
+        while True:
+            try:
+                awaited = call.send(None)
+            except StopIteration as end:
+                self._library.disk_cache.flush()
+                result: Result = end.value
+                return result
+            # Nothing waited for is a turn for other tasks, of which there are none.
+            if awaited is not None:
+                call.close()
+                raise RuntimeError("a blocking call waited; this is a defect of rye: please report")
 
 
 class BlockingPool(PrimitivePool):

@@ -6,6 +6,9 @@ from collections.abc import Hashable
 
 from lilux.primitives.record import Record
 
+from rye.executor.known_file import KnownFile
+from rye.spaces.watch import Watch
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Generic, TypeVar
@@ -26,12 +29,15 @@ class CacheEntry(Record, Generic[Data], frozen=True):
     """Something made from files, and the SHA-256 of what it was made from.
 
     ``trust_stamp`` is the state of the trust store that it depends on; ``None`` for what does not
-    depend on trust.
+    depend on trust. ``files`` are what it was made from, and ``watch`` all that decides where its
+    ids lead; ``None`` if that was just changing, or if it has none.
     """
 
     data: Data
     content_hash: str
     trust_stamp: Hashable = None
+    files: tuple[KnownFile, ...] = ()
+    watch: Watch | None = None
 
 
 class BoundedDict(dict[Key, Value]):

@@ -54,20 +54,35 @@ def build_chain(item_id: str, snapshot: Snapshot, primitives: Container[str]) ->
     return tuple(chain)
 
 
-def combined_hash(chain: Iterable[ChainElement], snapshot: Snapshot) -> str:
-    """One SHA-256 over all files of the chain, as this call reads them."""
-    digests = "\n".join(snapshot.digest(element.resolution) for element in chain)
-    return sha256(digests.encode()).hexdigest()
+def remembered(chain: Chain, snapshot: Snapshot) -> CacheEntry[Chain]:
+    """The entry of the cache for a chain that this call has built; for :func:`is_current`."""
+    resolutions = [element.resolution for element in chain]
+    files = snapshot.files(resolutions)
+    return CacheEntry(
+        data=chain,
+        content_hash=sha256("\n".join(file.digest for file in files).encode()).hexdigest(),
+        trust_stamp=snapshot.trust_stamp,
+        files=files,
+        watch=snapshot.resolver.watch(resolutions),
+    )
 
 
 def is_current(entry: CacheEntry[Chain], item_id: str, snapshot: Snapshot) -> bool:
     """Whether building the chain anew would give the same.
 
     That takes the same trust store, ids that still lead to the same places (a file that appeared
-    in a higher space would shadow an element), and the same content of every file.
+    in a higher space would shadow an element), and the same hash of every file, read once more.
     """
-    if entry.trust_stamp != snapshot.trust_stamp:
-        return False
+    return (
+        entry.trust_stamp == snapshot.trust_stamp
+        and _leads_to_the_same(entry, item_id, snapshot)
+        and snapshot.reads_again(entry.files)
+    )
+
+
+def _leads_to_the_same(entry: CacheEntry[Chain], item_id: str, snapshot: Snapshot) -> bool:
+    if entry.watch is not None and entry.watch.is_unchanged():
+        return True
     asked, from_space = item_id, None
     for element in entry.data:
         try:
@@ -77,7 +92,7 @@ def is_current(entry: CacheEntry[Chain], item_id: str, snapshot: Snapshot) -> bo
         if resolution is not element.resolution and resolution != element.resolution:
             return False
         asked, from_space = element.executor_id or "", element.space
-    return combined_hash(entry.data, snapshot) == entry.content_hash
+    return True
 
 
 def describe_chain(chain: Iterable[ChainElement]) -> tuple[dict[str, Any], ...]:

@@ -31,12 +31,8 @@ class ChainValidator:
 
     def validate_chain(self, chain: Sequence[ChainElement]) -> ChainValidationResult:
         """All issues at once: spaces, I/O types and version constraints."""
-        issues: list[str] = []
-        for child, parent in pairwise(chain):
-            issues += _space_issues(child, parent)
-            issues += _io_issues(child, parent)
-            issues += _version_issues(child, parent)
-        return ChainValidationResult(issues=tuple(issues))
+        found = [issue for pair in pairwise(chain) for issue in _issues(*pair)]
+        return ChainValidationResult(issues=tuple(found))
 
     def require_valid(self, chain: Sequence[ChainElement]) -> None:
         """Raise ``ChainValidationError`` with every issue, if there is any.
@@ -50,9 +46,20 @@ class ChainValidator:
             raise ChainValidationError(
                 f"the chain of {chain[0].item_id!r} does not fit together",
                 result.issues,
-                hint="correct the elements that are named",
+                hint=f"correct {' or '.join(_offending_files(chain)) or 'the elements'}",
             )
         self._valid[chain[0].item_id] = chain
+
+
+def _issues(child: ChainElement, parent: ChainElement) -> Iterator[str]:
+    yield from _space_issues(child, parent)
+    yield from _io_issues(child, parent)
+    yield from _version_issues(child, parent)
+
+
+def _offending_files(chain: Sequence[ChainElement]) -> list[str]:
+    pairs = [pair for pair in pairwise(chain) if any(_issues(*pair))]
+    return list(dict.fromkeys(str(one.path) for pair in pairs for one in pair if one.path))
 
 
 def _space_issues(child: ChainElement, parent: ChainElement) -> Iterator[str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -30,15 +30,16 @@ from rye.errors import AnchorError
 from rye.executor.anchor import Anchor, is_below, real_folder, resolve_anchor, runtime_lib
 from rye.executor.declaration import Declaration
 from rye.formats import known_extensions
-from rye.items.element import ChainElement, ItemFile
-from rye.items.reader import read_item
-from rye.trust.model import Verdict
+from rye.items.element import ChainElement
 
-Judge = Callable[[ItemFile, str], Verdict]
-"""Takes a file and the name to call it by; may raise a ``TrustError`` by itself."""
+Judge = Callable[[str, Path, str], str]
+"""Takes a path, the folder that it must lie in, and the name to call it by; gives the content hash
+of a file that may run, or raises."""
 
 SCOPES = ("anchor", "tool_dir", "tool_siblings", "tool_file")
 MAX_FILES = 2_000
+FILES_IN_A_STEP = 32
+ENTRIES_IN_A_STEP = 256
 MAX_ENTRIES = 50_000
 """Looked at in one walk, whatever their extension: a bound for anchors at a project's root."""
 
@@ -61,54 +62,61 @@ class _Walk(Record, frozen=True, kw_only=True):
     where: str
 
 
+Steps = Generator[None, None, dict[str, str]]
+
+
 def verify_dependencies(
     chain: Sequence[ChainElement], anchor: Anchor | None, judge: Judge
-) -> dict[str, str]:
+) -> Steps:
     """Content hashes of all dependencies, by path relative to the anchor (or the tool's folder);
     the runtime's library by ``{runtime_lib}/…``. The order does not depend on the file system.
 
-    Each file is read once, and the hash is of the bytes that were judged. Raises what ``judge``
-    raises, :class:`AnchorError` for a link that leads out, a file that would be imported and cannot
-    be signed, a malformed declaration or too many files, and the errors of
-    :func:`rye.items.reader.read_item`.
+    Done in steps of a few milliseconds, between which a loop can see to others: to be awaited by
+    way of ``types.coroutine``, or run to its end. Raises what ``judge`` raises, and
+    :class:`AnchorError` for a link that leads out, a file that would be imported and cannot be
+    signed, a malformed declaration or too many files.
     """
-    tool = chain[0]
-    if tool.path is None:
-        return {}
+    tool = chain[0].item_id
     names: dict[str, tuple[str, str]] = {}
+    for batch in _named_files(chain, anchor):
+        names.update(batch)
+        yield
+    if len(names) > MAX_FILES:
+        raise AnchorError(
+            f"'{tool}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
+            hint="narrow scope, extensions or exclude_dirs of its verify_deps",
+        )
+    roots = {root: Path(root) for root in {root for _, root in names.values()}}
+    found = {}
+    for number, name in enumerate(sorted(names), start=1):
+        path, root = names[name]
+        found[name] = judge(path, roots[root], f"{tool} → {name}")
+        if number % FILES_IN_A_STEP == 0:
+            yield
+    return found
+
+
+def _named_files(
+    chain: Sequence[ChainElement], anchor: Anchor | None
+) -> Iterator[dict[str, tuple[str, str]]]:
+    """In batches: each file's name in a lockfile, its path, and the folder that it must lie in."""
+    tool_path = chain[0].path
+    if tool_path is None:
+        return
     lib = runtime_lib(chain)
     if lib is not None:
         walk = _walk_of_lib(chain, str(lib))
-        for path in _files(walk):
-            names[f"{{runtime_lib}}/{_relative(path, walk.root)}"] = (path, walk.root)
-    base = str(anchor.path) if anchor is not None else _folder_of(tool.path)
+        for batch in _files(walk):
+            yield {
+                f"{{runtime_lib}}/{_relative(path, walk.root)}": (path, walk.root) for path in batch
+            }
+    base = str(anchor.path) if anchor is not None else _folder_of(tool_path)
     for level, element in enumerate(chain):
         if element.metadata.verify_deps is not None:
             spec = Declaration.of([element], "verify_deps", _KEYS)
             for covered in _anchors_for(level, chain, anchor):
-                for path, root in _declared_files(spec, tool.path, covered):
-                    names[_relative(path, base)] = (path, root)
-    if len(names) > MAX_FILES:
-        raise AnchorError(
-            f"'{tool.item_id}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
-            hint="narrow scope, extensions or exclude_dirs of its verify_deps",
-        )
-    roots = {root: Path(root) for _, root in names.values()}
-    found = {}
-    for name in sorted(names):
-        path, root = names[name]
-        found[name] = _verified(path, roots[root], name, tool, judge)
-    return found
-
-
-def _verified(path: str, root: Path, name: str, tool: ChainElement, judge: Judge) -> str:
-    verdict = judge(read_item(Path(path), root), f"{tool.item_id} → {name}")
-    if not verdict.trusted:
-        raise AnchorError(
-            f"the dependency {path} of '{tool.item_id}' is {verdict.standing.value}",
-            hint=f"read it, then sign it with: rye sign {path}",
-        )
-    return verdict.content_hash
+                for batch, root in _declared_files(spec, tool_path, covered):
+                    yield {_relative(path, base): (path, root) for path in batch}
 
 
 def _anchors_for(
@@ -133,15 +141,15 @@ def _places_of(tool: ChainElement) -> Context:
 
 def _declared_files(
     spec: Declaration, tool_path: Path, anchor: Anchor | None
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[list[str], str]]:
     walk = _walk_of(spec, tool_path, anchor)
     if walk is None or not spec.flag("enabled", default=True):
         return
     if spec.choice("scope", SCOPES) == "tool_file":
-        yield os.path.join(walk.root, tool_path.name), walk.root  # noqa: PTH118 - texts here
+        yield [os.path.join(walk.root, tool_path.name)], walk.root  # noqa: PTH118 - texts here
         return
-    for path in _files(walk):
-        yield path, walk.root
+    for batch in _files(walk):
+        yield batch, walk.root
 
 
 def _walk_of(spec: Declaration, tool_path: Path, anchor: Anchor | None) -> _Walk | None:
@@ -188,12 +196,12 @@ def _signable() -> frozenset[str]:
     return frozenset(known_extensions())
 
 
-def _files(walk: _Walk) -> list[str]:
-    """The matching files below the root; a link that leads out is an error even if it is to a
-    folder, since an interpreter would follow it."""
-    found: list[str] = []
+def _files(walk: _Walk) -> Iterator[list[str]]:
+    """The matching files below the root, in batches; a link that leads out is an error even if it
+    is to a folder, since an interpreter would follow it."""
+    batch: list[str] = []
     folders = [walk.root]
-    looked_at = 0
+    looked_at = found = 0
     while folders:
         folder = folders.pop()
         for entry in _entries(folder):
@@ -205,15 +213,19 @@ def _files(walk: _Walk) -> list[str]:
             elif extension in _IMPORTED_UNSIGNED and extension not in walk.extensions:
                 _refuse_import(entry, extension, folder, walk)
             elif entry.is_symlink():
-                found += _linked(entry, walk)
+                batch += _linked(entry, walk)
             elif extension in walk.extensions:
-                found.append(entry.path)
-            if looked_at > MAX_ENTRIES or len(found) > MAX_FILES:
+                batch.append(entry.path)
+            if looked_at > MAX_ENTRIES or found + len(batch) > MAX_FILES:
                 raise AnchorError(
                     f"{walk.where}: {walk.root} holds too many files to verify",
                     hint="narrow scope, extensions or exclude_dirs",
                 )
-    return found
+            if looked_at % ENTRIES_IN_A_STEP == 0:
+                found += len(batch)
+                yield batch
+                batch = []
+    yield batch
 
 
 def _refuse_import(entry: os.DirEntry[str], extension: str, folder: str, walk: _Walk) -> None:

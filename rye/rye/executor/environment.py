@@ -8,11 +8,13 @@ from pathlib import Path
 
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.record import Record, field
+from lilux.runtime.dotenv_file import DotenvFile, read_dotenv
 from lilux.runtime.env_resolver import EnvResolver
 from lilux.runtime.interpreters import which
 
 from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
+from rye.executor.caches import BoundedDict
 from rye.items.element import ChainElement
 
 TYPE_CHECKING = False
@@ -28,12 +30,51 @@ class ChainEnvironment(Record, frozen=True, kw_only=True):
     """The names that an element of the chain sets."""
 
 
-def resolve_chain_env(chain: Sequence[ChainElement], context: Context) -> ChainEnvironment:
+class Environments:
+    """The environments of chains, each asked for again and again.
+
+    What does not change is the same object every time, so that its form on the wire, the largest
+    part of a request, need not be made again.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._dotenv = DotenvFile(context.project_path / ".env")
+        self._undeclared: tuple[dict[str, str], ChainEnvironment] | None = None
+        self._known: dict[str, ChainEnvironment] = BoundedDict()
+
+    def resolve(self, chain: Sequence[ChainElement]) -> ChainEnvironment:
+        """Like :func:`resolve_chain_env`. Not to be changed."""
+        variables = self._dotenv.variables()
+        for element in chain:
+            if element.metadata.env_config is not None:
+                break
+        else:
+            return self._resolve_undeclared(variables)
+        found = resolve_chain_env(chain, self._context, variables)
+        known = self._known.get(chain[0].item_id)
+        if known == found:
+            return known
+        self._known[chain[0].item_id] = found
+        return found
+
+    def _resolve_undeclared(self, variables: dict[str, str]) -> ChainEnvironment:
+        """One for all chains that declare nothing."""
+        if self._undeclared is None or self._undeclared[0] is not variables:
+            self._undeclared = (variables, resolve_chain_env((), self._context, variables))
+        return self._undeclared[1]
+
+
+def resolve_chain_env(
+    chain: Sequence[ChainElement], context: Context, dotenv: Mapping[str, str] | None = None
+) -> ChainEnvironment:
     """Go from the primitive to the tool; each element overrides only what it declares.
 
-    ``.env`` is read once, below everything that is declared, so a tool's ``${VAR}`` sees the
-    values of its runtime. Since a ``.env`` comes with a checkout, it may not choose what is run:
-    ``PATH`` and the interpreter variables of the chain are not taken from it.
+    ``dotenv`` are the variables of ``.env``, by default read now. They stand below everything that
+    is declared, so a tool's ``${VAR}`` sees the values of its runtime. Since a ``.env`` comes with
+    a checkout, it may not choose what is run: ``PATH`` and the interpreter variables of the chain
+    are not taken from it. For the same reason, interpreters are looked for
+    in the project only for a tool of the project, or for a runtime that is run by itself.
 
     Raises :class:`ItemFormatError` for a malformed ``env_config``,
     :class:`InterpreterMissingError` for an interpreter that is not on this machine, and Lilux's
@@ -41,9 +82,11 @@ def resolve_chain_env(chain: Sequence[ChainElement], context: Context) -> ChainE
     """
     interpreters = _interpreter_variables(chain)
     env = dict(context.environ)
-    env.update(_project_variables(context.project_path / ".env", {"PATH", *interpreters}))
+    path = context.project_path / ".env"
+    variables = read_dotenv(path) if dotenv is None else dotenv
+    env.update(_without({"PATH", *interpreters}, variables, path))
+    project = _project_for(chain, context)
     roots: dict[str, Path | str] = {
-        "project": context.project_path,
         "user": context.user_space,
         "system": context.system_space,
     }
@@ -52,7 +95,7 @@ def resolve_chain_env(chain: Sequence[ChainElement], context: Context) -> ChainE
         rules = element.metadata.env_config
         if rules is None:
             continue
-        resolver = EnvResolver(context.project_path, environ=env)
+        resolver = EnvResolver(project, environ=env)
         try:
             env = resolver.resolve(rules, include_dotenv=False, context=roots)
         except ConfigurationError as error:
@@ -63,20 +106,31 @@ def resolve_chain_env(chain: Sequence[ChainElement], context: Context) -> ChainE
     return ChainEnvironment(env=env, declared=frozenset(declared))
 
 
-def _project_variables(path: Path, kept_out: Iterable[str]) -> dict[str, str]:
-    if not os.path.lexists(path):
-        return {}
-    from lilux.runtime.dotenv_file import read_dotenv
+def _project_for(chain: Sequence[ChainElement], context: Context) -> Path | None:
+    """The project, if what it brings may run on behalf of the chain's tool.
 
-    variables = read_dotenv(path)
+    Nobody has verified a ``.venv`` or ``node_modules`` that came with a checkout. A tool of the
+    project runs because the user trusts who signed it there, and a runtime by itself is asked to
+    run code in the project. But calling any other tool inside a checkout must not run the
+    checkout's code. A project that is the user space came with no checkout.
+    """
+    if chain:
+        tool = chain[0]
+        if tool.space.name == "project" or tool.metadata.tool_type == "runtime":
+            return context.project_path
+    return context.project_path if context.project_path == context.user_space else None
+
+
+def _without(kept_out: Iterable[str], variables: Mapping[str, str], path: Path) -> dict[str, str]:
+    allowed = dict(variables)
     for name in kept_out:
-        if variables.pop(name, None) is not None:
+        if allowed.pop(name, None) is not None:
             import logging
 
             logging.getLogger(__name__).warning(
                 "%s: %s is ignored: it decides which program runs", path, name
             )
-    return variables
+    return allowed
 
 
 def _interpreter_variables(chain: Sequence[ChainElement]) -> dict[str, ChainElement]:

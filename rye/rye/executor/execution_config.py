@@ -10,15 +10,15 @@ from lilux.primitives.record import Record, field, replaced
 
 from rye.context import Context
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
-from rye.executor.anchor import Anchor, apply_anchor, place_names
+from rye.executor.anchor import Anchor, apply_anchor
+from rye.executor.caches import BoundedDict
 from rye.executor.command_line import check_lengths, render_command_line
+from rye.executor.config_plan import ConfigPlan, plan_config
 from rye.executor.environment import ChainEnvironment
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.executor.rendering import (
-    ANCHOR_CWD,
     Names,
     as_text,
-    declared_parameters,
     expand_references,
     placeholders,
     render_value,
@@ -29,16 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SETTINGS = {
-    SUBPROCESS: frozenset((
-        "command", "args", "cwd", "input_data", "env", "timeout", "output_limit", "background",
-        "grace", "stdout_file", "stderr_file",
-    )),
-    HTTP_CLIENT: frozenset((
-        "method", "url", "headers", "body", "auth", "timeout", "retry", "mode", "follow_redirects",
-        "max_body_bytes", "max_event_bytes", "stream_timeout",
-    )),
-}  # fmt: skip
 _KEY_OF_CONFIG = pattern(r"config\.(\w+)")
 MAX_SECONDS = 366 * 24 * 3600
 """The longest timeout that the primitives know."""
@@ -58,6 +48,56 @@ class ExecutionConfig(Record, frozen=True, kw_only=True):
         for name, value in sorted(self.secrets.items(), key=lambda one: -len(one[1])):
             text = text.replace(value, f"${{{name}}}")
         return text
+
+
+class _Literal(Record, frozen=True, kw_only=True):
+    """A config in which no parameter has a part, and what it was made from."""
+
+    plan: ConfigPlan
+    env: ChainEnvironment
+    timeout: float | None
+    config: ExecutionConfig
+
+
+class ConfigBuilder:
+    """Builds the configs of chains that are called again and again.
+
+    The plan of a chain is kept for as long as it is the very same chain, and a literal config for
+    as long as it is the very same environment. A chain with an anchor is planned for each call,
+    since where that leads is for the file system to say.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._plans: dict[str, ConfigPlan] = BoundedDict()
+        self._literals: dict[str, _Literal] = BoundedDict()
+
+    def build(
+        self,
+        chain: Sequence[ChainElement],
+        parameters: Mapping[str, Any],
+        env: ChainEnvironment,
+        anchor: Anchor | None,
+        *,
+        timeout: float | None = None,
+    ) -> ExecutionConfig:
+        """Like :func:`build_execution_config`. What it gives is not to be changed."""
+        tool = chain[0].item_id
+        plan = self._plans.get(tool)
+        if plan is None or plan.chain is not chain:
+            if any(element.metadata.anchor is not None for element in chain):
+                return build_execution_config(
+                    chain, parameters, env, anchor, self._context, timeout=timeout
+                )
+            plan = self._plans[tool] = plan_config(chain, None, self._context)
+        if not plan.is_literal:
+            return _filled(plan, parameters, env.env, self._context, timeout=timeout, masked=False)
+        last = self._literals.get(tool)
+        if last and last.plan is plan and last.env is env and last.timeout == timeout:
+            return last.config
+        config = _filled(plan, parameters, env.env, self._context, timeout=timeout, masked=False)
+        self._literals[tool] = _Literal(plan=plan, env=env, timeout=timeout, config=config)
+        return config
 
 
 def build_execution_config(
@@ -80,16 +120,24 @@ def build_execution_config(
     Raises :class:`ConfigTemplateError`, :class:`ParameterError`, :class:`AnchorError` or
     :class:`ArgumentTooLongError`; no message repeats a value.
     """
+    variables = apply_anchor(env.env if isinstance(env, ChainEnvironment) else env, anchor)
+    plan = plan_config(chain, anchor, context)
+    return _filled(plan, parameters, variables, context, timeout=timeout, masked=masked)
+
+
+def _filled(
+    plan: ConfigPlan,
+    parameters: Mapping[str, Any],
+    env: Mapping[str, str],
+    context: Context,
+    *,
+    timeout: float | None,
+    masked: bool,
+) -> ExecutionConfig:
     try:
-        return _build(chain, parameters, env, anchor, context, timeout=timeout, masked=masked)
+        return _fill(plan, parameters, env, context, timeout=timeout, masked=masked)
     except (ConfigTemplateError, ArgumentTooLongError) as error:
-        raise _with_file(error, chain) from None
-
-
-def interpreter_variables(chain: Sequence[ChainElement]) -> set[str]:
-    """The variables that hold a program of the chain, which is no secret."""
-    rules = [(element.metadata.env_config or {}).get("interpreter") for element in chain]
-    return {str(one.get("var", "")) for one in rules if isinstance(one, Mapping)}
+        raise _with_file(error, plan.chain) from None
 
 
 def _with_file(
@@ -104,39 +152,36 @@ def _with_file(
     return type(error)(f"{place}{message}", hint=error.hint)
 
 
-def _build(
-    chain: Sequence[ChainElement],
+def _fill(
+    plan: ConfigPlan,
     parameters: Mapping[str, Any],
-    env: ChainEnvironment | Mapping[str, str],
-    anchor: Anchor | None,
+    env: Mapping[str, str],
     context: Context,
     *,
     timeout: float | None,
     masked: bool,
 ) -> ExecutionConfig:
-    variables = apply_anchor(env.env if isinstance(env, ChainEnvironment) else env, anchor)
     names = Names(
-        injected=_injected(chain, anchor, context),
+        injected=plan.injected,
         parameters=parameters,
-        declared=declared_parameters(chain[0]),
-        env=variables,
-        tool=chain[0].item_id,
+        declared=plan.declared,
+        env=env,
+        tool=plan.tool,
     )
-    merged = _merged(chain, anchor)
-    settings = _settings(chain[-1], merged)
-    templates, names = expand_references(merged, names, settings)
-    templates = {key: value for key, value in templates.items() if key in settings}
+    templates: Mapping[str, Any] = plan.templates
+    if plan.refers_to_itself:
+        templates, names = expand_references(templates, names, plan.settings)
+    templates = {key: value for key, value in templates.items() if key in plan.settings}
     if timeout is not None:
         templates["timeout"] = timeout
-    if len(chain) == 1:
+    if len(plan.chain) == 1:
         return _bare(templates, names, context, timeout=timeout)
-    primitive = chain[-1].item_id
-    if primitive == SUBPROCESS:
+    if plan.primitive == SUBPROCESS:
         config = _subprocess(templates, names, context, masked=masked)
-        return replaced(config, secrets=_secrets(templates, names, interpreter_variables(chain)))
-    if primitive == HTTP_CLIENT:
+        return replaced(config, secrets=_secrets(templates, names, plan.programs))
+    if plan.primitive == HTTP_CLIENT:
         return _http(templates, names, masked=masked)
-    return _other(primitive, render_value(templates, names, f"'{names.tool}': config"), names)
+    return _other(plan.primitive, render_value(templates, names, f"'{names.tool}': config"), names)
 
 
 def _secrets(
@@ -239,37 +284,6 @@ def _job(config: dict[str, Any], tool: str, context: Context, *, masked: bool) -
     )
 
 
-def _merged(chain: Sequence[ChainElement], anchor: Anchor | None) -> dict[str, Any]:
-    """Mappings are merged key by key, all else is replaced by who stands nearer to the tool."""
-    merged: dict[str, Any] = {}
-    for level in reversed(range(len(chain))):
-        merged = _laid_over(merged, chain[level].metadata.config)
-        if anchor is not None and anchor.cwd is not None and level == anchor.level:
-            merged["cwd"] = f"{{{ANCHOR_CWD}}}"
-    return merged
-
-
-def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(below)
-    for key, value in above.items():
-        under = result.get(key)
-        if isinstance(under, Mapping) and isinstance(value, Mapping):
-            value = _laid_over(under, value)  # noqa: PLW2901 - one name for what is laid on top
-        result[key] = value
-    return result
-
-
-def _injected(
-    chain: Sequence[ChainElement], anchor: Anchor | None, context: Context
-) -> dict[str, str]:
-    names = place_names(chain, context)
-    if anchor is not None:
-        names["anchor_path"] = str(anchor.path)
-        if anchor.cwd is not None:
-            names[ANCHOR_CWD] = str(anchor.cwd)
-    return names
-
-
 def _variables(base: Mapping[str, str], own: Any, where: str) -> dict[str, str]:
     env = dict(base)
     if own is None:
@@ -308,12 +322,3 @@ def _number_of_seconds(config: dict[str, Any], tool: str) -> None:
             f"'{tool}': config.timeout: {problem}", hint="write for example 30"
         )
     config["timeout"] = seconds
-
-
-def _settings(primitive: ChainElement, config: Mapping[str, Any]) -> frozenset[str]:
-    """The keys that the primitive reads; all others are values of the author's own."""
-    known = _SETTINGS.get(primitive.item_id)
-    if known is None:
-        schema = primitive.metadata.config_schema or {}
-        known = frozenset(schema.get("properties") or config)
-    return known

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from rye.context import Context
 from rye.errors import RyeError
-from rye.executor.chain import MAX_CHAIN_DEPTH, Chain, build_chain
+from rye.executor.chain import MAX_CHAIN_DEPTH
+from rye.executor.gates import pass_gates
 from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver, StoredLock
 from rye.executor.primitives import PRIMITIVE_MAP
@@ -68,32 +69,14 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
     error: RyeError | None = None
     dependencies: Mapping[str, str] = {}
     try:
-        dependencies = _gates(item_id, tool, snapshot, LockGuard(lockfiles), context)
+        guard = LockGuard(lockfiles)
+        *_, dependencies = pass_gates(item_id, snapshot, context, PRIMITIVE_MAP, guard=guard)
     except RyeError as refused:
         error = refused
     lock = _lock_of(tool, snapshot, lockfiles)
     elements = [_inspected(each, library, snapshot, lock) for each in _reached(tool, snapshot)]
     path = None if lock is None else lock.path
     return Inspection(tuple(elements), path, dependencies, error)
-
-
-def _gates(
-    item_id: str, tool: Resolution, snapshot: Snapshot, guard: LockGuard, context: Context
-) -> Mapping[str, str]:
-    """What a call passes before its parameters are looked at; gives the dependencies."""
-    from rye.executor.anchor import resolve_anchor
-    from rye.executor.chain_validator import ChainValidator
-    from rye.executor.dependencies import verify_dependencies
-
-    lock = guard.verify(tool, snapshot, frozen=False)
-    chain: Chain = build_chain(item_id, snapshot, PRIMITIVE_MAP)
-    if lock is not None:
-        guard.confirm_chain(lock, chain)
-    ChainValidator().require_valid(chain)
-    found = verify_dependencies(chain, resolve_anchor(chain, context), snapshot.vouch)
-    if lock is not None:
-        guard.confirm_dependencies(lock, found)
-    return found
 
 
 def _reached(tool: Resolution, snapshot: Snapshot) -> list[Resolution]:

@@ -61,7 +61,7 @@ class LockGuard:
         pinned element that is not there any more is left to the building of the chain, which
         knows who needs it.
         """
-        version = _version(tool, snapshot)
+        version = _version(tool, snapshot) if known is None else known[0].version
         lock = self._lockfiles.find(tool.item_id, version)
         if lock is None:
             self._refuse_shadow_of_another_version(tool, snapshot)

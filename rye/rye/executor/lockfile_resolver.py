@@ -12,7 +12,6 @@ from pathlib import Path
 
 from lilux.primitives.errors import LockfileError
 from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
-from lilux.primitives.patterns import pattern
 from lilux.primitives.record import Record
 from lilux.primitives.sha256 import sha256
 
@@ -21,6 +20,7 @@ from rye.disk_cache import DiskCache
 from rye.errors import LockCorruptError, RyeError, UnsafePathError
 from rye.executor.caches import BoundedDict
 from rye.executor.stored_lockfile import lockfile_from_json, lockfile_to_json
+from rye.items.declarations import VERSION
 from rye.items.element import ChainElement
 from rye.spaces.bundles import system_spaces
 from rye.spaces.folders import Stamp, is_settled
@@ -31,7 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION_IN_A_FILE_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,63}")
 _FOLDER = "lockfiles"
 _SUFFIX = ".lock.json"
 
@@ -174,7 +173,7 @@ class LockfileResolver:
         name = self._names.get((item_id, version))
         if name is None:
             check_item_id(item_id)
-            if not _VERSION_IN_A_FILE_NAME.fullmatch(version):
+            if not VERSION.fullmatch(version):
                 raise RyeError(
                     f"version {version!r} of {item_id!r} cannot be part of a lockfile's name",
                     hint="use letters, digits and . _ + ! - only, like 1.0.0",

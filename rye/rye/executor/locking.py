@@ -23,10 +23,8 @@ from rye.errors import (
     RyeError,
     UnsafePathError,
 )
-from rye.executor.anchor import resolve_anchor
-from rye.executor.chain import Chain, build_chain
-from rye.executor.chain_validator import ChainValidator
-from rye.executor.dependencies import verify_dependencies
+from rye.executor.chain import Chain
+from rye.executor.gates import pass_gates
 from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver, StoredLock
 from rye.executor.pins import CheckState, PinCheck, Pinned, PinState, content_of, pinned
@@ -61,11 +59,8 @@ class Locking:
             raise RyeError(
                 f"{tool.item_id} is a primitive without a file", hint="pin a tool that has one"
             )
-        lock = None if update else self._guard.verify(tool, snapshot, frozen=False)
-        chain, dependencies = self._verified(item_id, snapshot)
+        lock, chain, dependencies = self._pass_gates(item_id, snapshot, use_lock=not update)
         if lock is not None:
-            self._guard.confirm_chain(lock, chain)
-            self._guard.confirm_dependencies(lock, dependencies)
             return pinned(lock, PinState.UNCHANGED)
         if update:
             return self._renewed(chain, dependencies)
@@ -101,11 +96,17 @@ class Locking:
             path.unlink()
         return tuple(found)
 
-    def _verified(self, item_id: str, snapshot: Snapshot) -> tuple[Chain, dict[str, str]]:
-        chain = build_chain(item_id, snapshot, self._primitives)
-        ChainValidator().require_valid(chain)
-        anchor = resolve_anchor(chain, self._context)
-        return chain, verify_dependencies(chain, anchor, snapshot.vouch)
+    def _pass_gates(
+        self, item_id: str, snapshot: Snapshot, *, use_lock: bool = True
+    ) -> tuple[StoredLock | None, Chain, dict[str, str]]:
+        return pass_gates(
+            item_id,
+            snapshot,
+            self._context,
+            self._primitives,
+            guard=self._guard,
+            use_lock=use_lock,
+        )
 
     def _renewed(self, chain: Chain, dependencies: Mapping[str, str]) -> Pinned:
         made = self._lockfiles.create_lockfile(chain, dependencies)
@@ -158,9 +159,7 @@ class Locking:
                 lockfile=lock.path,
                 hint=f"pin it with: rye lock {shlex.quote(tool.item_id)}",
             )
-        chain, dependencies = self._verified(tool.item_id, snapshot)
-        self._guard.confirm_chain(verified, chain)
-        self._guard.confirm_dependencies(verified, dependencies)
+        self._pass_gates(tool.item_id, snapshot)
         return "holds"
 
     def _lockfiles_of(self, item_id: str) -> list[Path]:

@@ -46,7 +46,7 @@ def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElemen
             result = replaced(result, stderr=config.scrubbed(result.stderr))
         return _of_process(result, config.config, chain)
     if config.primitive_id == HTTP_CLIENT:
-        return _of_request(result, chain[0].item_id)
+        return _of_request(result, chain)
     return _of_other(result, chain[0].item_id)
 
 
@@ -127,7 +127,7 @@ def _see(key: str, chain: Sequence[ChainElement]) -> str:
     return f"see the {key} in {author.path}" if author.path else f"correct the {key}"
 
 
-def _of_request(result: HttpResult, item_id: str) -> Outcome:
+def _of_request(result: HttpResult, chain: Sequence[ChainElement]) -> Outcome:
     metadata: dict[str, Any] = {"status_code": result.status_code, "headers": dict(result.headers)}
     notes = {
         "truncated": result.truncated,
@@ -139,10 +139,29 @@ def _of_request(result: HttpResult, item_id: str) -> Outcome:
     metadata.update((name, note) for name, note in notes.items() if note)
     if result.success:
         return Outcome(success=True, data=result.body, metadata=metadata)
-    metadata.update(error_type="RequestFailed", hint="")
-    return Outcome(
-        success=False, data=result.body, error=f"{item_id!r}: {result.error}", metadata=metadata
-    )
+    error = f"{chain[0].item_id!r}: {result.error}"
+    # What the primitive itself says ends in what to do. The reason of a status is the server's.
+    refused = result.status_code >= 400
+    _, told, hint = ("", "", "") if refused else error.rpartition("; ")
+    if not told:
+        hint = _after_status(result.status_code, chain)
+        error = f"{error}; {hint}"
+    metadata.update(error_type="RequestFailed", hint=hint)
+    return Outcome(success=False, data=result.body, error=error, metadata=metadata)
+
+
+def _after_status(status: int, chain: Sequence[ChainElement]) -> str:
+    """What to do about an answer that says no, or about none."""
+    if status < 400:
+        return f"{_see('url', chain)}, and try again"
+    if status in (401, 403):
+        key = "headers" if any("headers" in one.metadata.config for one in chain) else "auth"
+        return f"check the credentials, and {_see(key, chain)}"
+    if status in (404, 410):
+        return f"check the parameters, and {_see('url', chain)}"
+    if status in (408, 425, 429) or status >= 500:
+        return "try again later"
+    return "read the answer of the server, and correct the parameters"
 
 
 def _of_other(result: Any, item_id: str) -> Outcome:

@@ -14,12 +14,9 @@ from lilux.primitives.record import replaced
 from rye.context import Context
 from rye.executor.anchor import Anchor
 from rye.executor.chain import describe_chain
+from rye.executor.config_plan import interpreter_variables
 from rye.executor.environment import ChainEnvironment
-from rye.executor.execution_config import (
-    ExecutionConfig,
-    build_execution_config,
-    interpreter_variables,
-)
+from rye.executor.execution_config import ExecutionConfig, build_execution_config
 from rye.executor.http_call import shown_request
 from rye.executor.lockfile_resolver import StoredLock
 from rye.executor.output import Outcome

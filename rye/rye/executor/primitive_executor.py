@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import TracebackType, coroutine
 
 from lilux.primitives.errors import LiluxError
 from lilux.primitives.record import replaced
@@ -18,14 +18,14 @@ from rye.executor.chain import (
     MAX_CHAIN_DEPTH,
     Chain,
     build_chain,
-    combined_hash,
     describe_chain,
     is_current,
+    remembered,
 )
 from rye.executor.chain_validator import ChainValidator
 from rye.executor.dependencies import verify_dependencies
-from rye.executor.environment import ChainEnvironment, resolve_chain_env
-from rye.executor.execution_config import ExecutionConfig, build_execution_config
+from rye.executor.environment import ChainEnvironment, Environments
+from rye.executor.execution_config import ConfigBuilder, ExecutionConfig
 from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver
 from rye.executor.output import Outcome, outcome_of
@@ -72,6 +72,8 @@ class PrimitiveExecutor:
             )
         )
         self._parameters = ParameterGate(self._library.disk_cache)
+        self._environments = Environments(self.context)
+        self._configs = ConfigBuilder(self.context)
         self._primitives = self._pool()
 
     def _pool(self) -> PrimitivePool:
@@ -120,8 +122,8 @@ class PrimitiveExecutor:
                 refuse_bad_options(timeout)
             locked = use_lockfile or frozen
             snapshot = self._library.snapshot()
-            tool = self._resolve_tool_path(item_id, snapshot)
             known = self._known_chain(item_id, snapshot)
+            tool = known[0].resolution if known else self._resolve_tool_path(item_id, snapshot)
             lock = self._locks.verify(tool, snapshot, known, frozen=frozen) if locked else None
             chain = known or self._build_chain(item_id, snapshot)
             if lock is not None:
@@ -131,7 +133,7 @@ class PrimitiveExecutor:
             params = self._parameters.admit(chain[0], parameters)
             env = self._resolve_chain_env(chain)
             anchor = resolve_anchor(chain, self.context)
-            dependencies = self._verify_dependencies(chain, anchor, snapshot)
+            dependencies = await self._verify_dependencies(chain, anchor, snapshot)
             if lock is not None:
                 self._locks.confirm_dependencies(lock, dependencies)
             config = self._build_execution_config(chain, params, env, anchor, timeout=timeout)
@@ -169,32 +171,35 @@ class PrimitiveExecutor:
         if known is not None:
             return known
         chain = build_chain(item_id, snapshot, self.PRIMITIVE_MAP)
-        self._chain_cache[item_id] = CacheEntry(
-            chain, combined_hash(chain, snapshot), snapshot.trust_stamp
-        )
+        self._chain_cache[item_id] = remembered(chain, snapshot)
         return chain
 
     def _known_chain(self, item_id: str, snapshot: Snapshot) -> Chain | None:
         """The chain of the cache, if building it anew would give the same; else it is dropped."""
-        entry = self._chain_cache.get(item_id)
+        entry = self._chain_cache.get(item_id) if type(item_id) is str else None
         if entry is None:
             return None
-        if is_current(entry, item_id, snapshot):
-            return entry.data
-        del self._chain_cache[item_id]
-        return None
+        if not is_current(entry, item_id, snapshot):
+            del self._chain_cache[item_id]
+            return None
+        if entry.watch is None:
+            self._chain_cache[item_id] = remembered(entry.data, snapshot)
+        return entry.data
 
     def _resolve_chain_env(self, chain: Sequence[ChainElement]) -> ChainEnvironment:
         """The environment, from the primitive to the tool; a later element overrides."""
-        return resolve_chain_env(chain, self.context)
+        return self._environments.resolve(chain)
 
-    def _verify_dependencies(
+    async def _verify_dependencies(
         self, chain: Chain, anchor: Anchor | None, snapshot: Snapshot
     ) -> dict[str, str]:
-        """The content hashes of what the chain brings along; most chains bring nothing."""
+        """The content hashes of what the chain brings along; most chains bring nothing.
+
+        There may be thousands, so other tasks have their turns in between.
+        """
         if all(one.metadata.anchor is None and one.metadata.verify_deps is None for one in chain):
             return {}
-        return verify_dependencies(chain, anchor, snapshot.vouch)
+        return await coroutine(verify_dependencies)(chain, anchor, snapshot.vouch)
 
     def _build_execution_config(
         self,
@@ -206,7 +211,7 @@ class PrimitiveExecutor:
         timeout: float | None = None,
     ) -> ExecutionConfig:
         """The rendered config of the primitive that the chain ends in."""
-        return build_execution_config(chain, parameters, env, anchor, self.context, timeout=timeout)
+        return self._configs.build(chain, parameters, env, anchor, timeout=timeout)
 
     async def _keep_lock(
         self, chain: Chain, dependencies: Mapping[str, str], outcome: Outcome

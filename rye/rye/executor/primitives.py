@@ -12,6 +12,7 @@ from functools import cache
 
 from rye.errors import UnknownPrimitiveError
 from rye.spaces.entry_points import PRIMITIVES, announcements
+from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS, primitive_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-SUBPROCESS = "rye/core/primitives/subprocess"
-HTTP_CLIENT = "rye/core/primitives/http_client"
+__all__ = [
+    "HTTP_CLIENT",
+    "PRIMITIVE_MAP",
+    "SUBPROCESS",
+    "OnOutput",
+    "PrimitiveMap",
+    "PrimitivePool",
+]
 
 OnOutput = Callable[[str, str], Awaitable[None] | None]
 
@@ -46,10 +53,10 @@ class PrimitiveMap(Mapping[str, "type[Any]"]):
         return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(PRIMITIVES))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*_BUILT_IN, *(one.name for one in announcements(PRIMITIVES)))))
+        return iter(primitive_ids())
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(primitive_ids())
 
 
 PRIMITIVE_MAP = PrimitiveMap()

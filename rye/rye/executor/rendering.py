@@ -18,7 +18,7 @@ is the whole value, and an error inside a text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from lilux.primitives.record import Record, field, replaced
 from lilux.primitives.templating import (
@@ -147,7 +147,7 @@ def expand_references(
     """
     expanded = dict(config)
     author = {key: value for key, value in config.items() if _means_author(key, names, settings)}
-    if not _mentions(config, [f"{{{key}}}" for key in author]):
+    if not mentions(config, [f"{{{key}}}" for key in author]):
         return expanded, names
     for _ in range(ROUNDS):
         expanded = _expand_each(expanded, author, names)
@@ -236,6 +236,15 @@ def as_text(value: Any, where: str, name: str = "") -> str:
     return text
 
 
+def mentions(value: Any, references: Sequence[str]) -> bool:
+    """Whether a text in ``value``, however deep, holds one of ``references``."""
+    if isinstance(value, str):
+        return "{" in value and any(reference in value for reference in references)
+    if isinstance(value, Mapping):
+        return any(mentions(one, references) for one in value.values())
+    return isinstance(value, list | tuple) and any(mentions(one, references) for one in value)
+
+
 def _filler(names: Names, where: str) -> Callable[[Placeholder], str | None]:
     def fill(placeholder: Placeholder) -> str | None:
         if placeholder.kind == "env":
@@ -270,14 +279,6 @@ def _means_author(name: str, names: Names, settings: frozenset[str]) -> bool:
         return True
     # For a parameter that was not given, a value of the author's own is the default.
     return name not in names.parameters and name not in settings
-
-
-def _mentions(value: Any, references: list[str]) -> bool:
-    if isinstance(value, str):
-        return "{" in value and any(reference in value for reference in references)
-    if isinstance(value, Mapping):
-        return any(_mentions(one, references) for one in value.values())
-    return isinstance(value, list | tuple) and any(_mentions(one, references) for one in value)
 
 
 def _expand_each(

@@ -8,14 +8,16 @@ trust store remembers its verdicts itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from rye.context import Context
 from rye.disk_cache import cache_of
 from rye.executor.caches import BoundedDict, CacheEntry
 from rye.executor.known_file import KnownFile
+from rye.executor.verified_files import VerifiedFiles
 from rye.formats import format_of
-from rye.items.element import ChainElement, ItemFile, Metadata
+from rye.items.element import ChainElement, Metadata
 from rye.items.reader import read_item
 from rye.items.stored_metadata import metadata_from_json, metadata_to_json
 from rye.spaces.ids import check_item_id
@@ -39,6 +41,7 @@ class Library:
         self.store = TrustStore(context, spaces=self.resolver.spaces, disk_cache=self.disk_cache)
         self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
         self.known_files: dict[Path, KnownFile] = BoundedDict()
+        self.verified_files = VerifiedFiles()
 
     def snapshot(self) -> Snapshot:
         """A fresh view of the files, for one call."""
@@ -70,9 +73,23 @@ class Snapshot:
             self._resolutions[key] = resolution
         return resolution
 
-    def digest(self, resolution: Resolution) -> str:
-        """SHA-256 of the whole file, signature line included; empty if there is no file."""
-        return "" if resolution.path is None else self._read(resolution).digest
+    def files(self, resolutions: Iterable[Resolution]) -> tuple[KnownFile, ...]:
+        """The files as this call reads them; what has none is left out."""
+        return tuple(self._read(one) for one in resolutions if one.path is not None)
+
+    def reads_again(self, files: Iterable[KnownFile]) -> bool:
+        """Whether this call reads the same content in each of them as an earlier one did."""
+        for file in files:
+            path = file.file.path
+            seen = self._files.get(path)
+            if seen is not None:
+                if seen.digest != file.digest:
+                    return False
+            elif file.is_unchanged():
+                self._files[path] = file
+            else:
+                return False
+        return True
 
     def verdict(self, resolution: Resolution) -> Verdict:
         """What the trust store says of the file; it must have one."""
@@ -130,12 +147,23 @@ class Snapshot:
         file = self._read(resolution).file
         verify_item(file, format_of(file.path).comment, self._library.store, resolution.item_id)
 
-    def vouch(self, file: ItemFile, name: str) -> Verdict:
-        """The verdict over a file that is no item but runs too; raises ``TrustError``."""
-        return verify_item(file, format_of(file.path).comment, self._library.store, name)
+    def vouch(self, path: str, root: Path, name: str) -> str:
+        """The content hash of a file below ``root`` that is no item but runs too.
+
+        Raises ``TrustError``, and the errors of :func:`rye.items.reader.read_item`.
+        """
+        verified = self._library.verified_files
+        content_hash = verified.recall(path, root, self.trust_stamp)
+        if content_hash is None:
+            file = read_item(Path(path), root)
+            comment = format_of(file.path).comment
+            content_hash = verify_item(file, comment, self._library.store, name).content_hash
+            verified.keep(file, root, self.trust_stamp, content_hash)
+        return content_hash
 
     def _read(self, resolution: Resolution) -> KnownFile:
-        path = _path(resolution)
+        path = resolution.path
+        assert path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect
         known = self._files.get(path)
         if known is None:
             known = self._library.known_files.get(path)
@@ -144,8 +172,3 @@ class Snapshot:
                 self._library.known_files[path] = known
             self._files[path] = known
         return known
-
-
-def _path(resolution: Resolution) -> Path:
-    assert resolution.path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect
-    return resolution.path

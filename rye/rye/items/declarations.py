@@ -29,7 +29,7 @@ LISTS = ("inputs", "outputs")
 NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints")
 
 # The version becomes part of the name of a lockfile.
-_VERSION = pattern(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}")
+VERSION = pattern(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}")
 _BOUNDS = {"min_version", "max_version"}
 
 
@@ -137,7 +137,7 @@ def _text(value: object, where: str) -> tuple[object, str]:
 def _version(value: object, where: str) -> tuple[object, str]:
     if not isinstance(value, str):
         return value, _expected("text in quotes", value, where)
-    if _VERSION.fullmatch(value) is None:
+    if VERSION.fullmatch(value) is None:
         return value, f"expected a version like 1.0.0 in '{where}'"
     return value, ""
 

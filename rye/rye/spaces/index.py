@@ -9,6 +9,7 @@ from rye.errors import ItemIdError
 from rye.spaces.folders import Listing, Stamp, is_settled, list_folder, stamp_of
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import Space
+from rye.spaces.tree_watch import TreeWatch
 
 _MAX_FOLDER_DEPTH = 32
 _YOUNG: Stamp = (0, 0, 0, 0)  # equal to no folder's, so that the folder is read again
@@ -20,20 +21,33 @@ class SpaceIndex:
     def __init__(self, space: Space) -> None:
         self._root = os.fspath(space.tools)
         self._listings: dict[str, tuple[Stamp, Listing]] = {}
-        self._stamps: tuple[tuple[str, Stamp], ...] = ()
         self._items: dict[str, list[str]] | None = None
+        self._state = 0
+        self._watch = TreeWatch(self._root)
 
-    def refresh(self) -> tuple[tuple[str, Stamp], ...]:
-        """Brings the index up to date; gives every folder that it was made from.
+    def refresh(self) -> int:
+        """Brings the index up to date; gives a number that is another one after any change.
 
-        Costs a ``stat`` for each folder, not for each file.
+        Costs the same for any number of folders where the system tells of changes, or else a
+        ``stat`` for each folder, but not for each file.
         """
+        if self._watch.is_quiet():
+            return self._state
+        if self._scan():
+            self._state += 1
+            self._watch.after_change()
+        else:
+            self._watch.after_calm([self._path(folder) for folder in self._listings])
+        return self._state
+
+    def _scan(self) -> bool:
+        """Look at every folder, and read those that changed; whether there were any."""
         seen: dict[str, tuple[Stamp, Listing]] = {}
         changed = False
         pending = [("", 0)]
         while pending:
             folder, depth = pending.pop()
-            path = f"{self._root}/{folder}".rstrip("/")
+            path = self._path(folder)
             stamp = stamp_of(path)
             known = self._listings.get(folder)
             if known is None or known[0] != stamp:
@@ -47,11 +61,16 @@ class SpaceIndex:
                 pending += [(prefix + name, depth + 1) for name in known[1].folders]
         if changed or len(seen) != len(self._listings):
             self._listings, self._items = seen, None
-            self._stamps = tuple(
-                (f"{self._root}/{folder}".rstrip("/"), stamp)
-                for folder, (stamp, _) in sorted(seen.items())
-            )
-        return self._stamps
+            return True
+        return False
+
+    def _path(self, folder: str) -> str:
+        return f"{self._root}/{folder}" if folder else self._root
+
+    @property
+    def folders(self) -> list[tuple[str, Stamp]]:
+        """Every folder, with its stamp from before it was read."""
+        return [(self._path(folder), stamp) for folder, (stamp, _) in self._listings.items()]
 
     @property
     def items(self) -> dict[str, list[str]]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from rye.context import Context
 from rye.errors import AmbiguousIdError, ItemNotFoundError, RyeError
 from rye.spaces.bundles import BundleFault, discover
-from rye.spaces.folders import Stamp, checked_file, files_bearing, is_settled, stamp_of
+from rye.spaces.folders import Stamp, checked_file, files_bearing, stamp_of
 from rye.spaces.ids import check_item_id
 from rye.spaces.index import SpaceIndex, nearest_names
 from rye.spaces.model import Resolution, Space
 from rye.spaces.reserved import primitive_ids
+from rye.spaces.watch import Watch, watch_all
 
-_Watched = tuple[tuple[str, Stamp], ...]
 _MAX_ANSWERS = 4096
 
 
@@ -24,9 +24,8 @@ class Resolver:
 
     A full id is looked up by name and costs the same however many items there are. A short id
     needs an index of each space that is searched, built once and kept up to date: a file of that
-    stem may appear in any folder, so each answer costs a ``stat`` for each folder. An answer is
-    remembered together with the folders that it depends on, and given again while they stay as
-    they were.
+    stem may appear in any folder, see :mod:`rye.spaces.tree_watch`. An answer is remembered
+    together with the folders that it depends on, and given again while they stay as they were.
     """
 
     def __init__(self, context: Context, *, primitives: Iterable[str] | None = None) -> None:
@@ -42,7 +41,7 @@ class Resolver:
         self._reserved = frozenset(reserved)
         self._reserved_stems = _by_stem(reserved)
         self._indexes = {space.root: SpaceIndex(space) for space in self.spaces}
-        self._answers: dict[tuple[str, int], tuple[Resolution, _Watched]] = {}
+        self._answers: dict[tuple[str, int], tuple[Resolution, Watch]] = {}
 
     bundle_faults: tuple[BundleFault, ...]
 
@@ -55,7 +54,7 @@ class Resolver:
         """
         limit = from_space.precedence if from_space is not None else 3
         answer = self._answers.get((item_id, limit)) if isinstance(item_id, str) else None
-        if answer is not None and _unchanged(answer[1]):
+        if answer is not None and answer[1].is_unchanged():
             return answer[0]
         check_item_id(item_id)
         search = _Search(item_id, from_space)
@@ -72,18 +71,20 @@ class Resolver:
         self._remember((item_id, limit), found, search)
         return found
 
-    def still_valid(self, resolution: Resolution) -> bool:
-        """Whether the same question has the same answer now; a ``stat`` for each folder."""
-        asked = resolution.asked or resolution.item_id
-        try:
-            now = self.resolve(asked, from_space=resolution.from_space)
-        except RyeError:
-            return False
-        return (
-            now.path == resolution.path
-            and now.item_id == resolution.item_id
-            and now.space == resolution.space
-        )
+    def watch(self, resolutions: Iterable[Resolution]) -> Watch | None:
+        """What these answers depend on, all together: while it is unchanged, they are the same.
+
+        ``None`` if one of them is not remembered, or not to be had together with the others, since
+        what they depend on was just changing.
+        """
+        watches = []
+        for one in resolutions:
+            limit = one.from_space.precedence if one.from_space is not None else 3
+            answer = self._answers.get((one.asked or one.item_id, limit))
+            if answer is None or answer[0] != one:
+                return None
+            watches.append(answer[1])
+        return watch_all(watches)
 
     def nearest(self, item_id: str) -> list[str]:
         """At most three ids that may have been meant, the likeliest first."""
@@ -167,7 +168,7 @@ class Resolver:
             ids = []
             for space in tier:
                 index = self._indexes[space.root]
-                search.watched += index.refresh()
+                search.trees.append((index, index.refresh()))
                 ids += [(each, space) for each in index.ids_bearing(stem)]
             if len(ids) > 1:
                 listed = " and ".join(f"'{each}' ({space.root})" for each, space in ids)
@@ -193,10 +194,11 @@ class Resolver:
             yield self._system
 
     def _remember(self, key: tuple[str, int], found: Resolution, search: _Search) -> None:
-        if all(is_settled(stamp) for _, stamp in search.watched):
+        watch = watch_all([Watch(tuple(search.watched), tuple(search.trees))])
+        if watch is not None and watch.is_settled():
             if len(self._answers) >= _MAX_ANSWERS:
                 self._answers.clear()
-            self._answers[key] = (found, tuple(dict(search.watched).items()))
+            self._answers[key] = (found, watch)
 
     def _not_found(self, item_id: str, from_space: Space | None) -> ItemNotFoundError:
         message = f"there is no item '{item_id}'"
@@ -223,6 +225,7 @@ class _Search:
         self._asked = asked
         self._from_space = from_space
         self.watched: list[tuple[str, Stamp]] = []
+        self.trees: list[tuple[SpaceIndex, int]] = []
         self.absent: list[Path] = []
 
     def look(self, tier: tuple[Space, ...], item_id: str) -> Resolution | None:
@@ -273,10 +276,6 @@ class _Search:
             asked=self._asked,
             from_space=self._from_space,
         )
-
-
-def _unchanged(watched: _Watched) -> bool:
-    return all(stamp_of(folder) == stamp for folder, stamp in watched)
 
 
 def _by_stem(ids: Iterable[str]) -> dict[str, str]:

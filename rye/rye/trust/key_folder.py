@@ -40,16 +40,21 @@ class KeyFolder:
         self._files: tuple[str, ...] = ()
         self._listed: tuple[int, ...] | None = None
         self._settled = False
+        self._absent = False
 
     def look(self) -> Hashable:
         """See what is there; gives a value that is another one after any change."""
+        # Most of these folders are not there, and this question costs half of a failing stat.
+        if self._absent and not os.access(self._text, os.F_OK):
+            return ""
         try:
             status = os.stat(self._text)  # noqa: PTH116 - every call of a tool pays for it
         except OSError as error:
-            absent = error.errno in _ABSENCE
+            absent = self._absent = error.errno in _ABSENCE
             if self._listed is not None or self.problem or not absent:
                 self._forget("" if absent else _cannot_read(self.path, error))
             return self.problem
+        self._absent = False
         listed = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
         if listed != self._listed or not self._settled:
             self._list(status)

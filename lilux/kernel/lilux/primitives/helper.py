@@ -54,6 +54,8 @@ class Helper:
         self._process = HelperProcess(binary)
         self._socket = self._process.socket
         self._decoder = Decoder()
+        # Made once: bytes of that size, for each answer, would come from the system every time.
+        self._inbox = memoryview(bytearray(_READ_SIZE))
         self._ids = itertools.count(1)
         self._calls: dict[int, _Call] = {}
         self._unsent = bytearray()
@@ -171,16 +173,16 @@ class Helper:
 
     def _on_readable(self) -> None:
         try:
-            data = self._socket.recv(_READ_SIZE)
+            size = self._socket.recv_into(self._inbox)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            data = b""
-        if not data:
+            size = 0
+        if not size:
             self._on_end("lilux-proc ended unexpectedly")
             return
         try:
-            for answer in self._decoder.feed(data):
+            for answer in self._decoder.feed(self._inbox[:size]):
                 self._dispatch(answer)
         except (ValueError, KeyError, TypeError):
             self._on_end("lilux-proc and this program do not understand each other")

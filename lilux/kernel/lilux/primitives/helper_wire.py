@@ -54,7 +54,11 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
     return b"".join((_PREFIX.pack(len(head) + len(payload) + 4, len(head)), head, payload))
 
 
-# The environment of this process seldom changes, and is the largest part of most requests.
+# The functions of the module `json` would make a new encoder for each request, and look for blanks
+# around each answer.
+_spelled = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_read = json.JSONDecoder().raw_decode
+# An environment seldom changes from one job to the next, and is the largest part of most requests.
 _last_env: tuple[Any, str] = (None, "")
 
 
@@ -63,13 +67,14 @@ def _json(header: Mapping[str, Any]) -> str:
     global _last_env  # noqa: PLW0603 - a memory of one entry
     env = header.get("env")
     if env is None:
-        return json.dumps(header, separators=(",", ":"), allow_nan=False)
+        return _spelled(header)
     seen, text = _last_env
     if env is not seen:
-        text = json.dumps(env, separators=(",", ":"))
+        text = _spelled(env)
         _last_env = (env, text)
-    rest = {key: value for key, value in header.items() if key != "env"}
-    return f'{json.dumps(rest, separators=(",", ":"), allow_nan=False)[:-1]},"env":{text}}}'
+    rest = dict(header)
+    del rest["env"]
+    return f'{_spelled(rest)[:-1]},"env":{text}}}'
 
 
 class Decoder:
@@ -78,7 +83,7 @@ class Decoder:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Answer]:
+    def feed(self, data: bytes | memoryview) -> Iterator[Answer]:
         """The frames that ``data`` completes. Raises ``ValueError`` for what is no frame."""
         buffer = self._buffer
         buffer += data
@@ -90,7 +95,10 @@ class Decoder:
             if len(buffer) < end:
                 return
             body = _PREFIX.size + head
-            header = json.loads(buffer[_PREFIX.size : body])
+            text = buffer[_PREFIX.size : body].decode()
+            header, length = _read(text)
+            if length != len(text):
+                raise ValueError("a frame of lilux-proc has more than its header")
             with memoryview(buffer) as view:
                 payload = bytes(view[body:end])
             del buffer[:end]

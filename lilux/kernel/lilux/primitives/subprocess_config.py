@@ -35,52 +35,65 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
     for name, given in (("config", config), ("params", params)):
         if not isinstance(given, Mapping):
             raise ValueError(f"{name} must be a mapping, got {type(given).__name__}")
-    unknown = sorted(str(key) for key in config if key not in _KEYS)
-    if unknown:
-        raise ValueError(f"unknown config key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
+    if not config.keys() <= _KEYS:
+        unknown = min(str(key) for key in config if key not in _KEYS)
+        raise ValueError(f"unknown config key {unknown!r}; known are {', '.join(sorted(_KEYS))}")
     env = effective_env(config.get("env"), config.get("env_mode"))
-    wanted = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
+    wanted = config
     if config.get("render", True):
-        wanted = render(wanted, params=params, env=env)
-    command = _text("command", wanted["command"])
+        templates = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
+        wanted = render(templates, params=params, env=env)
+    command = _text("command", wanted.get("command"))
     if not command:
         raise ValueError("No command specified")
     fields: dict[str, Any] = {
         "op": "exec",
         "command": command,
-        "args": arguments(wanted["args"]),
+        "args": arguments(wanted.get("args")),
         "env": env,
         "env_mode": "exact",
         "timeout": config.get("timeout", DEFAULT_TIMEOUT),
     }
     check_seconds("timeout", fields["timeout"])
-    if wanted["cwd"] not in (None, ""):
-        fields["cwd"] = _text("cwd", wanted["cwd"])
+    if (cwd := wanted.get("cwd")) not in (None, ""):
+        fields["cwd"] = _text("cwd", cwd)
     for key in _PASSED_ON:
         if config.get(key) is not None:
             fields[key] = _passed_on(key, config[key])
-    return ExecRequest(fields=fields, input_data=_input(wanted["input_data"]))
+    return ExecRequest(fields=fields, input_data=_input(wanted.get("input_data")))
+
+
+_last_exact: dict[str, str] = {}
 
 
 def effective_env(env: Any, mode: Any = None) -> Mapping[str, str]:
     """The whole environment of a process; not to be changed.
 
     ``merge`` lays ``env`` over this process's own, ``exact`` takes it alone; without a mode, an
-    environment of 50 variables or more is taken to be exact.
+    environment of 50 variables or more is taken to be exact. One that equals the last is that very
+    object, so that it need not be checked or spelled again.
     """
+    global _last_exact  # noqa: PLW0603 - a memory of one entry
     if env is None:
         env = {}
     if not isinstance(env, Mapping):
         raise ValueError(f"env must be a mapping of strings, got {type(env).__name__}")
+    if mode == "exact" and env == _last_exact:
+        return _last_exact
+    _check_env(env)
+    if mode not in (None, "merge", "exact"):
+        raise ValueError("env_mode must be 'merge' or 'exact'")
+    if mode == "exact" or (mode is None and len(env) >= COMPLETE_ENV_SIZE):
+        _last_exact = dict(env)
+        return _last_exact
+    return {**current_environ(), **env} if env else current_environ()
+
+
+def _check_env(env: Mapping[Any, Any]) -> None:
     for name, value in env.items():
         if not isinstance(name, str) or not isinstance(value, str):
             shown = name if isinstance(name, str) else type(name).__name__
             raise ValueError(f"env[{shown!r}] must be a string, got {type(value).__name__}")
-    if mode not in (None, "merge", "exact"):
-        raise ValueError("env_mode must be 'merge' or 'exact'")
-    if mode == "exact" or (mode is None and len(env) >= COMPLETE_ENV_SIZE):
-        return dict(env)
-    return {**current_environ(), **env} if env else current_environ()
 
 
 def _text(key: str, value: Any) -> str:

@@ -7,13 +7,13 @@ every process: loader variables in it are ignored, with a notice in the log.
 from __future__ import annotations
 
 import io
+import os
 import re
 from pathlib import Path
 
-from lilux.primitives.bounded_read import FileTooLargeError
+from lilux.primitives.bounded_read import FileTooLargeError, NotRegularFileError, read_bounded
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.patterns import pattern
-from lilux.runtime.small_file import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,18 +43,53 @@ def read_dotenv(path: Path) -> dict[str, str]:
     Comments and ``export`` lines are skipped, quotes removed, ``${…}`` is not expanded. Raises
     :class:`ConfigurationError` if the file cannot be read, is not UTF-8 or is larger than 1 MiB.
     """
-    try:
-        text = read_text(path, MAX_BYTES)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigurationError(f"{path} cannot be read: {reason}; mend or remove it") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is not UTF-8 text; mend or remove it") from error
-    except FileTooLargeError as error:
-        raise ConfigurationError(
-            f"{path} is larger than {MAX_BYTES} bytes; keep only KEY=value lines in it"
-        ) from error
-    return {} if text is None else parse_dotenv(text, str(path))
+    return DotenvFile(path).variables()
+
+
+class DotenvFile:
+    """A ``.env`` that is asked for again and again: read each time, parsed when its bytes changed.
+
+    So what is left out of it is told in the log once, not for each job.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._name = os.fspath(path)
+        self._content: bytes | None = b""
+        self._variables: dict[str, str] = {}
+
+    def variables(self) -> dict[str, str]:
+        """Like :func:`read_dotenv`; the very same dict while nothing changed. Not to be changed."""
+        content = self._read()
+        if content != self._content:
+            self._variables = {} if content is None else self._parse(content)
+            self._content = content
+        return self._variables
+
+    def _read(self) -> bytes | None:
+        # Most projects have none, and this question costs less than an open that fails.
+        if self._content is None and not os.access(self._name, os.F_OK):
+            return None
+        try:
+            return read_bounded(self.path, MAX_BYTES)
+        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
+            return None
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ConfigurationError(
+                f"{self.path} cannot be read: {reason}; mend or remove it"
+            ) from error
+        except FileTooLargeError as error:
+            raise ConfigurationError(
+                f"{self.path} is larger than {MAX_BYTES} bytes; keep only KEY=value lines in it"
+            ) from error
+
+    def _parse(self, content: bytes) -> dict[str, str]:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{self.path} is not UTF-8 text; mend or remove it") from error
+        return parse_dotenv(text, str(self.path))
 
 
 def parse_dotenv(text: str, source: str) -> dict[str, str]:

@@ -1,0 +1,135 @@
+"""The config of a chain that is called again: what may be remembered, and what may not."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rye.errors import ArgumentTooLongError
+from rye.executor.anchor import resolve_anchor
+from rye.executor.environment import ChainEnvironment
+from rye.executor.execution_config import ConfigBuilder, ExecutionConfig, build_execution_config
+from rye.items.element import ChainElement
+from rye_elements import Workshop
+
+ENV = ChainEnvironment(env={"PATH": "/bin", "TOKEN": "one"}, declared=frozenset())
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path)
+
+
+class Builder:
+    """One builder, whose every answer is compared with that of a fresh one."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._builder = ConfigBuilder(workshop.context)
+
+    def build(
+        self,
+        chain: Sequence[ChainElement],
+        parameters: Mapping[str, Any] | None = None,
+        env: ChainEnvironment = ENV,
+        timeout: float | None = None,
+    ) -> ExecutionConfig:
+        context = self._workshop.context
+        anchor = resolve_anchor(chain, context)
+        given = parameters or {}
+        built = self._builder.build(chain, given, env, anchor, timeout=timeout)
+        assert built == build_execution_config(chain, given, env, anchor, context, timeout=timeout)
+        return built
+
+
+def chain_of(workshop: Workshop, **config: Any) -> tuple[ChainElement, ...]:
+    return (workshop.element("tool.yaml", config=config), workshop.primitive())
+
+
+def test_a_literal_config_is_made_once(workshop: Workshop) -> None:
+    chain = chain_of(workshop, command="/bin/echo", args=["hi"])
+    builder = Builder(workshop)
+    first = builder.build(chain, {"word": "a"})
+    assert builder.build(chain, {"word": "b"}) is first
+
+
+def test_another_environment_gives_another_config(workshop: Workshop) -> None:
+    chain = chain_of(workshop, command="/bin/echo")
+    builder = Builder(workshop)
+    builder.build(chain)
+    other = ChainEnvironment(env={"TOKEN": "two"}, declared=frozenset())
+    assert builder.build(chain, env=other).config["env"] == {"TOKEN": "two"}
+    assert builder.build(chain).config["env"] == ENV.env
+
+
+def test_a_timeout_of_one_call_is_not_that_of_the_next(workshop: Workshop) -> None:
+    chain = chain_of(workshop, command="/bin/echo", timeout=9)
+    builder = Builder(workshop)
+    assert [builder.build(chain, timeout=each).config["timeout"] for each in (None, 2, None)] == [
+        9,
+        2,
+        9,
+    ]
+
+
+@pytest.mark.parametrize(
+    "template", ["{word}", "say {word}", "{params_json}", ["{word}"], {"deep": "{word}"}]
+)
+def test_parameters_of_one_call_are_not_those_of_the_next(
+    workshop: Workshop, template: Any
+) -> None:
+    chain = chain_of(workshop, command="/bin/cat", input_data=template)
+    builder = Builder(workshop)
+    said = [builder.build(chain, {"word": each}).config["input_data"] for each in ("a", "b", "a")]
+    assert said[0] == said[2] != said[1]
+
+
+def test_a_variable_in_a_template_follows_the_environment(workshop: Workshop) -> None:
+    chain = chain_of(workshop, command="/bin/echo", args=["${TOKEN}"])
+    builder = Builder(workshop)
+    assert builder.build(chain).config["args"] == ["one"]
+    other = ChainEnvironment(env={"TOKEN": "two"}, declared=frozenset())
+    assert builder.build(chain, env=other).config["args"] == ["two"]
+
+
+def test_a_value_of_the_author_that_a_parameter_overrides_is_no_part_of_the_plan(
+    workshop: Workshop,
+) -> None:
+    chain = chain_of(workshop, command="/bin/echo", args=["{greeting}"], greeting="hello")
+    builder = Builder(workshop)
+    assert builder.build(chain).config["args"] == ["hello"]
+    assert builder.build(chain, {"cwd": "/"}).config["args"] == ["hello"]
+
+
+def test_the_chain_of_a_changed_tool_is_planned_anew(workshop: Workshop) -> None:
+    builder = Builder(workshop)
+    for word in ("one", "two"):
+        chain = chain_of(workshop, command="/bin/echo", args=[word])
+        assert builder.build(chain).config["args"] == [word]
+
+
+def test_parameters_of_a_bare_primitive_are_never_remembered(workshop: Workshop) -> None:
+    chain = (workshop.primitive(),)
+    builder = Builder(workshop)
+    for command in ("/bin/true", "/bin/false"):
+        assert builder.build(chain, {"command": command}).config["command"] == command
+
+
+def test_an_anchor_is_looked_for_on_each_call(workshop: Workshop) -> None:
+    tool = workshop.element("kit/tool.py", config={"command": "/bin/echo"})
+    anchor = {"mode": "auto", "markers_any": ["here"], "cwd": "{anchor_path}"}
+    chain = (tool, workshop.element("run.yaml", anchor=anchor), workshop.primitive())
+    builder = Builder(workshop)
+    folder = workshop.tools("project") / "kit"
+    assert builder.build(chain).config["cwd"] != str(folder)
+    (folder / "here").touch()
+    assert builder.build(chain).config["cwd"] == str(folder)
+
+
+def test_what_is_too_long_in_a_new_environment_is_refused(workshop: Workshop) -> None:
+    chain = chain_of(workshop, command="/bin/echo")
+    builder = ConfigBuilder(workshop.context)
+    builder.build(chain, {}, ENV, None)
+    large = ChainEnvironment(env={"BIG": "x" * 200_000}, declared=frozenset())
+    with pytest.raises(ArgumentTooLongError, match="the variable BIG takes"):
+        builder.build(chain, {}, large, None)

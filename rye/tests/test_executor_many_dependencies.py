@@ -1,0 +1,136 @@
+"""A tool that brings many files along: judged once, read on each call, and in steps."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rye.executor import snapshot
+from rye.executor.dependencies import FILES_IN_A_STEP
+from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.trust.store import TrustStore
+from rye.trust.verify import verify_item
+from rye_project import SUBPROCESS, Project
+
+FILES = 6 * FILES_IN_A_STEP
+TOOL = "kit/tool"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path)
+    project.yaml(
+        "runtimes/true",
+        executor_id=SUBPROCESS,
+        space="system",
+        config={"command": "/bin/true"},
+        verify_deps={"scope": "tool_dir", "extensions": [".py"]},
+    )
+    project.yaml(TOOL, executor_id="runtimes/true")
+    signed = project.tool("kit/lib/m0.py", "x = 1\n").read_bytes()
+    for number in range(1, FILES):
+        # A signature is over the content alone, so a copy is signed as well.
+        (project.path / f".ai/tools/kit/lib/m{number}.py").write_bytes(signed)
+    return project
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that were judged, in this order."""
+    files: list[Path] = []
+
+    def judge(file: Any, *rest: Any) -> Any:
+        files.append(file.path)
+        return verify_item(file, *rest)
+
+    monkeypatch.setattr(snapshot, "verify_item", judge)
+    return files
+
+
+def planned_twice(project: Project, between: Callable[[], object] = lambda: None) -> list[str]:
+    """The type of the error of each of two calls of one executor, empty for a success."""
+
+    async def body() -> list[str]:
+        async with PrimitiveExecutor(context=project.context) as executor:
+            first = await executor.execute(TOOL, dry_run=True)
+            between()
+            second = await executor.execute(TOOL, dry_run=True)
+        return [one.metadata.get("error_type", "") for one in (first, second)]
+
+    return asyncio.run(body())
+
+
+def test_a_dependency_that_passed_is_not_judged_again(project: Project, judged: list[Path]) -> None:
+    def forget() -> None:
+        assert len(judged) == FILES
+        judged.clear()
+
+    assert planned_twice(project, forget) == ["", ""]
+    assert judged == []
+
+
+def test_a_dependency_that_changed_is_the_only_one_to_be_judged_again(
+    project: Project, judged: list[Path]
+) -> None:
+    path = project.path / ".ai/tools/kit/lib/m7.py"
+
+    def change() -> None:
+        judged.clear()
+        path.write_text(path.read_text().replace("x = 1", "x = 2"))  # as long as before
+
+    assert planned_twice(project, change) == ["", "ChangedError"]
+    assert judged == [path]
+
+
+def test_a_key_that_counts_no_more_is_asked_about_for_every_dependency(
+    project: Project, judged: list[Path]
+) -> None:
+    # The library is signed by a key of which the trust store has the public half only.
+    keys = project.user / ".ai" / "keys"
+    friend = TrustStore(project.context).add((keys / "public_key.pem").read_bytes(), "a friend")
+    for file in keys.iterdir():
+        file.unlink()
+
+    def distrust() -> None:
+        TrustStore(project.context).remove(friend.fingerprint)
+
+    assert planned_twice(project, distrust) == ["", "UntrustedKeyError"]
+
+
+def test_a_link_in_the_place_of_a_verified_dependency_is_not_taken_for_it(
+    project: Project, tmp_path: Path
+) -> None:
+    path = project.path / ".ai/tools/kit/lib/m3.py"
+
+    def swap() -> None:
+        elsewhere = tmp_path / "elsewhere.py"
+        elsewhere.write_bytes(path.read_bytes())
+        path.unlink()
+        path.symlink_to(elsewhere)
+
+    assert planned_twice(project, swap) == ["", "AnchorError"]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_other_tasks_have_their_turns_while_dependencies_are_verified(
+    project: Project, warm: bool
+) -> None:
+    async def body() -> int:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with PrimitiveExecutor(context=project.context) as executor:
+            if warm:
+                await executor.execute(TOOL, dry_run=True)
+            task = asyncio.create_task(other())
+            await executor.execute(TOOL, dry_run=True)
+            task.cancel()
+        return turns
+
+    assert asyncio.run(body()) >= FILES // FILES_IN_A_STEP

@@ -1,0 +1,177 @@
+"""What `rye mcp` adds to a bare server of the same SDK, side by side in one run.
+
+1. From the start of the process to the answer of the first ``tools/list``, alternating with a
+   server that has one static tool; ratio of the medians.
+2. A call of ``/bin/true`` through ``execute`` over stdio, less the same call by an executor in this
+   process, alternating with the bare server's trivial call; ratio of the medians.
+
+The second is measured twice: for a client that hears log messages, and for one that has set its
+level so that it does not.
+
+Usage: python bench/rye_mcp.py [starts] [calls]
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
+
+from rye.executor.primitive_executor import PrimitiveExecutor
+from rye_project import Project
+from table import Row, finish
+
+START_LIMIT = 1.2
+CALL_LIMIT = 1.5
+RUNS = 5
+
+BARE = """
+import asyncio
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+TOOL = types.Tool(name="trivial", description="Says hi.", input_schema={"type": "object"})
+
+async def list_tools(ctx, params):
+    return types.ListToolsResult(tools=[TOOL])
+
+async def call_tool(ctx, params):
+    return types.CallToolResult(content=[types.TextContent(type="text", text="hi")])
+
+async def main():
+    server = Server("bare", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+asyncio.run(main())
+"""
+
+
+class Session:
+    """A client that costs as little as possible."""
+
+    def __init__(self, argv: list[str], environ: dict[str, str]) -> None:
+        self._next = 0
+        started = time.perf_counter()
+        self._process = subprocess.Popen(
+            argv, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        hello = {"name": "bench", "version": "1"}
+        self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=hello)
+        self._send(method="notifications/initialized")
+        assert self.ask("tools/list")["tools"]
+        self.start_seconds = time.perf_counter() - started
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        self._next += 1
+        self._send(id=self._next, method=method, params=params)
+        assert self._process.stdout is not None
+        while True:
+            message = json.loads(self._process.stdout.readline())
+            if message.get("id") == self._next:
+                result: dict[str, Any] = message["result"]
+                return result
+
+    def call(self, name: str, **arguments: Any) -> None:
+        result = self.ask("tools/call", name=name, arguments=arguments)
+        assert not result.get("isError"), result
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def _send(self, **message: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self._process.stdin.flush()
+
+
+def alternating(rounds: int, *calls: Callable[[], object]) -> list[float]:
+    """The median of each in ms; the first rounds only warm up."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for turn in range(rounds + rounds // 5):
+        for call, taken in zip(calls, samples, strict=True):
+            started = time.perf_counter()
+            call()
+            if turn >= rounds // 5:
+                taken.append((time.perf_counter() - started) * 1000)
+    return [statistics.median(taken) for taken in samples]
+
+
+def starts(times: int, ours: list[str], bare: list[str], environ: dict[str, str]) -> Row:
+    """The first start of each only fills the caches."""
+    samples: tuple[list[float], list[float]] = ([], [])
+    for turn in range(times + 1):
+        for argv, taken in zip((ours, bare), samples, strict=True):
+            session = Session(argv, environ)
+            session.close()
+            if turn:
+                taken.append(session.start_seconds * 1000)
+    mine, theirs = map(statistics.median, samples)
+    detail = f"{mine:.0f} / {theirs:.0f} ms, medians of {times}"
+    return Row("start to first list ÷ bare server", mine / theirs, START_LIMIT, detail=detail)
+
+
+def calls(
+    times: int, ours: list[str], bare: list[str], environ: dict[str, str], project: Project
+) -> list[Row]:
+    loop = asyncio.new_event_loop()
+    executor = PrimitiveExecutor(context=project.context)
+    rye, other = Session(ours, environ), Session(bare, environ)
+
+    def direct() -> None:
+        result = loop.run_until_complete(executor.execute("bench/true", {}))
+        assert result.success, result.error
+
+    def measure(what: str) -> Row:
+        ratios = []
+        for _ in range(RUNS):
+            mine, tool, theirs = alternating(
+                times,
+                lambda: rye.call("execute", item_id="bench/true"),
+                direct,
+                lambda: other.call("trivial"),
+            )
+            ratios.append((mine - tool) / theirs)
+        detail = f"last {mine:.2f} - {tool:.2f} ms, bare {theirs:.2f} ms"
+        return Row(what, statistics.median(ratios), CALL_LIMIT, detail=detail)
+
+    try:
+        listening = measure("added to a call ÷ trivial call, with logs")
+        rye.ask("logging/setLevel", level="error")
+        return [listening, measure("added to a call ÷ trivial call")]
+    finally:
+        rye.close()
+        other.close()
+        loop.run_until_complete(executor.aclose())
+        loop.close()
+
+
+def main() -> int:
+    """Run all; the exit code says whether the limits were kept."""
+    count, rounds = (int(text) for text in (*sys.argv[1:], "9", "150")[:2])
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder), shipped_system=True)
+        project.command("bench/true", "/bin/true")
+        script = Path(folder) / "bare.py"
+        script.write_text(BARE)
+        beside = Path(sys.executable).parent
+        environ = {**os.environ, "USER_SPACE": str(project.user)}
+        # Compiled modules are part of how a program is installed.
+        environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        ours = [str(beside / "rye"), "--project", str(project.path), "mcp"]
+        bare = [sys.executable, str(script)]
+        rows = [starts(count, ours, bare, environ)]
+        return finish([*rows, *calls(rounds, ours, bare, environ, project)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The configuration that a client wants, with absolute paths."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rye.context import Context
+from rye.errors import ParameterError
+from rye.mcp.address import TOKEN_VARIABLE
+from rye.mcp.settings import ServerSettings
+
+_NAME = "rye"
+_WHERE = {
+    "claude-code": "save it as .mcp.json in the project, or run:",
+    "claude-desktop": "put it into claude_desktop_config.json (Settings, Developer, Edit Config)",
+    "cursor": "save it as .cursor/mcp.json in the project, or as ~/.cursor/mcp.json",
+    "vscode": "save it as .vscode/mcp.json in the project",
+}
+_INPUT = "rye-mcp-token"
+_TOKEN_REFERENCES = {
+    "claude-code": f"${{{TOKEN_VARIABLE}}}",
+    "cursor": f"${{env:{TOKEN_VARIABLE}}}",
+    "vscode": f"${{input:{_INPUT}}}",
+}
+
+
+class ClientConfig(NamedTuple):
+    """What to paste, and where."""
+
+    content: dict[str, Any]
+    advice: str
+
+
+class HttpServer(NamedTuple):
+    """A server that the user starts, as a client reaches it."""
+
+    url: str
+    has_token: bool
+
+
+def rye_command() -> tuple[str, ...]:
+    """How to start this very ``rye`` from anywhere."""
+    called = Path(sys.argv[0])
+    if called.name == "rye" and called.is_file():
+        return (os.path.abspath(called),)  # noqa: PTH100 - links stay: upgrades replace their targets
+    beside = Path(sys.executable).with_name("rye")
+    if beside.is_file():
+        return (str(beside),)
+    found = shutil.which("rye")
+    return (os.path.abspath(found),) if found else (sys.executable, "-m", "rye")  # noqa: PTH100 - as above
+
+
+def stdio_config(
+    client: str, context: Context, settings: ServerSettings, command: Sequence[str]
+) -> ClientConfig:
+    """For a server that the client starts by itself."""
+    flags = [
+        *(["--all-tools"] if settings.all_tools else []),
+        *(["--allow-sign"] if settings.allow_sign else []),
+    ]
+    args = [*command[1:], "--project", str(context.project_path), "mcp", *flags]
+    entry: dict[str, Any] = {"command": command[0], "args": args}
+    space = context.environ.get("USER_SPACE")
+    if space:
+        entry["env"] = {"USER_SPACE": str(context.user_space)}
+    variables = [f"--env={name}={value}" for name, value in entry.get("env", {}).items()]
+    line = ["claude", "mcp", "add", *variables, "--transport", "stdio", _NAME, "--"]
+    return _config(client, {"type": "stdio", **entry}, [*line, command[0], *args])
+
+
+def http_config(client: str, server: HttpServer) -> ClientConfig:
+    """For a server that is started with ``--http``; the token stays where it is.
+
+    Raises :class:`ParameterError` for a client that only starts servers by itself.
+    """
+    if client == "claude-desktop":
+        raise ParameterError(
+            "no such configuration",
+            ["claude-desktop starts its servers by itself, over stdio"],
+            hint="leave out --http",
+        )
+    entry: dict[str, Any] = {"type": "http", "url": server.url}
+    line = ["claude", "mcp", "add", "--scope", "project", "--transport", "http", _NAME, server.url]
+    if server.has_token:
+        value = f"Bearer {_TOKEN_REFERENCES[client]}"
+        entry["headers"] = {"Authorization": value}
+        line += ["--header", f"Authorization: {value}"]
+    made = _config(client, entry, line)
+    if client == "vscode" and server.has_token:
+        asked = {
+            "type": "promptString",
+            "id": _INPUT,
+            "description": f"The token of rye mcp ({TOKEN_VARIABLE})",
+            "password": True,
+        }
+        return made._replace(content={"inputs": [asked], **made.content})
+    return made
+
+
+def _config(client: str, entry: dict[str, Any], line: Sequence[str]) -> ClientConfig:
+    advice = _WHERE[client]
+    if client == "claude-code":
+        advice = f"{advice}\n{shlex.join(line)}"
+    if client in ("claude-desktop", "cursor"):
+        entry = {key: value for key, value in entry.items() if key != "type"}
+    key = "servers" if client == "vscode" else "mcpServers"
+    return ClientConfig({key: {_NAME: entry}}, advice)

@@ -1,0 +1,94 @@
+"""The tools that a project features: ``mcp: {featured: [ids or globs]}`` in ``.ai/config.yaml``.
+
+Featuring only lists. What a cloned project features still runs only if somebody trusted signed it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from rye.catalogue.entry import CatalogueEntry
+from rye.context import Context
+from rye.errors import ItemFormatError
+
+CONFIG_NAME = "config.yaml"
+_HINT = "write `mcp: {featured: [ids or globs]}`, or leave `mcp` out"
+_GLOB = frozenset("*?[")
+
+
+class Featured(NamedTuple):
+    """Ids and globs, in the order in which the project gives them."""
+
+    patterns: tuple[str, ...] = ()
+
+    def of(self, entries: Iterable[CatalogueEntry]) -> tuple[CatalogueEntry, ...]:
+        """Those that are featured. A glob finds tools; an id may also name a runtime."""
+        ids = {pattern for pattern in self.patterns if not _is_glob(pattern)}
+        globs = [pattern for pattern in self.patterns if _is_glob(pattern)]
+        return tuple(
+            [
+                entry
+                for entry in entries
+                if entry.item_id in ids
+                or (entry.is_tool and any(fnmatchcase(entry.item_id, glob) for glob in globs))
+            ]
+        )
+
+    def missing_from(self, entries: Iterable[CatalogueEntry]) -> tuple[str, ...]:
+        """The ids that name nothing."""
+        known = {entry.item_id for entry in entries}
+        return tuple([one for one in self.patterns if not _is_glob(one) and one not in known])
+
+
+def config_path(context: Context) -> Path:
+    """Where the project says what it features."""
+    return context.project_path / ".ai" / CONFIG_NAME
+
+
+def read_featured(context: Context) -> Featured:
+    """What the project features; nothing if it has no config.
+
+    Raises :class:`ItemFormatError` with the file and the line, and :class:`UnsafePathError` for a
+    file that is none, or lies elsewhere.
+    """
+    path = config_path(context)
+    if not os.path.lexists(path):
+        return Featured()
+    from rye.items.reader import read_item
+    from rye.items.strict_yaml import load_mapping
+
+    content = read_item(path, path.parent).content
+    if all(not line.strip() or line.lstrip().startswith(b"#") for line in content.splitlines()):
+        return Featured()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise ItemFormatError(path, "is not UTF-8", hint="save it as UTF-8") from None
+    config, lines = load_mapping(text, path)
+    return _parsed(config.get("mcp"), path, lines.get("mcp"))
+
+
+def _parsed(section: object, path: Path, line: int | None) -> Featured:
+    if section is None:
+        return Featured()
+    if not isinstance(section, dict):
+        raise ItemFormatError(path, "expected a mapping in 'mcp'", line=line, hint=_HINT)
+    unknown = sorted(set(section) - {"featured"})
+    if unknown:
+        raise ItemFormatError(path, f"unknown key 'mcp.{unknown[0]}'", line=line, hint=_HINT)
+    patterns = section.get("featured")
+    if patterns is None:
+        return Featured()
+    if not isinstance(patterns, list) or not all(isinstance(one, str) and one for one in patterns):
+        raise ItemFormatError(
+            path, "expected a list of texts in 'mcp.featured'", line=line, hint=_HINT
+        )
+    return Featured(tuple(dict.fromkeys(patterns)))
+
+
+def _is_glob(pattern: str) -> bool:
+    return not _GLOB.isdisjoint(pattern)

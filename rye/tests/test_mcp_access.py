@@ -1,0 +1,170 @@
+"""Where the server may listen, and what a token has to be."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from rye.errors import ParameterError, RyeError
+from rye.mcp.address import (
+    Address,
+    Listener,
+    open_listener,
+    parse_address,
+    read_token,
+    require_token,
+)
+from rye.mcp.extra import require_extra
+from rye_command import rye
+from rye_project import Project
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:8321", ("127.0.0.1", 8321)),
+        ("localhost:0", ("localhost", 0)),
+        ("[::1]:80", ("::1", 80)),
+        ("8321", ("127.0.0.1", 8321)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == Address(*address)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host", "host:", ":80", "host:x", "host:65536", "::1:80", "host:-1", "host:٣"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse_address(text)
+    assert str(caught.value) == (
+        f"wrong --http: expected HOST:PORT, got {text!r}; pass for example --http 127.0.0.1:8321"
+    )
+
+
+def test_an_address_that_others_can_reach_needs_a_token() -> None:
+    listener = open_listener(Address("0.0.0.0", 0))  # noqa: S104 - nothing is served there
+    with listener.socket:
+        assert not listener.is_loopback
+        require_token(listener, TOKEN)
+        with pytest.raises(ParameterError) as caught:
+            require_token(listener, None)
+    assert str(caught.value).endswith(
+        "can be reached from other machines, and there is no token; "
+        "set RYE_MCP_TOKEN, pass --token-file, or listen on 127.0.0.1"
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
+def test_the_loopback_interface_needs_none(host: str) -> None:
+    listener = open_listener(Address(host, 0))
+    with listener.socket:
+        assert listener.is_loopback
+        assert listener.address.port > 0
+        require_token(listener, None)
+
+
+def test_a_name_that_leads_nowhere_is_told() -> None:
+    with pytest.raises(ParameterError, match="leads to no address"):
+        open_listener(Address("nowhere.invalid", 80))
+
+
+def test_a_port_that_is_taken_is_told_with_its_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match="in use") as caught:
+            open_listener(Address("127.0.0.1", port))
+    assert caught.value.filename == f"127.0.0.1:{port}"
+
+
+def test_the_names_of_a_server_are_those_of_its_own_port() -> None:
+    with socket.socket() as unbound:
+        hosts = Listener(unbound, Address("127.0.0.2", 8321), is_loopback=True).hosts
+    assert hosts == {"127.0.0.2:8321", "localhost:8321", "127.0.0.1:8321", "[::1]:8321"}
+
+
+def private(tmp_path: Path, text: str, mode: int = 0o600) -> str:
+    path = tmp_path / "token"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_a_token_file_goes_before_the_environment(tmp_path: Path) -> None:
+    other = "fedcba9876543210"
+    assert read_token({}, None) is None
+    assert read_token({"RYE_MCP_TOKEN": ""}, None) is None
+    assert read_token({"RYE_MCP_TOKEN": TOKEN}, None) == TOKEN
+    assert read_token({"RYE_MCP_TOKEN": TOKEN}, private(tmp_path, f"{other}\n")) == other
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
+def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = private(tmp_path, TOKEN, mode)
+    with pytest.raises(ParameterError) as caught:
+        read_token({}, path)
+    assert str(caught.value) == (
+        f"no usable token: {path} is open to others (mode {mode:04o}); "
+        f"close it with: chmod 600 {path}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "issue"),
+    [
+        ("short", "has 5 characters"),
+        ("", "has 0 characters"),
+        ("two words of some length", "has blanks or characters that no header can hold"),
+        ("ä" * 20, "has blanks or characters that no header can hold"),
+    ],
+)
+def test_a_token_that_is_none_is_refused_and_not_repeated(
+    tmp_path: Path, text: str, issue: str
+) -> None:
+    with pytest.raises(ParameterError, match=issue) as caught:
+        read_token({}, private(tmp_path, text))
+    assert not text or text not in str(caught.value)
+    assert "use at least 16 letters and digits" in str(caught.value)
+
+
+def test_a_token_file_must_be_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(ParameterError, match="is not a regular file; pass the file that holds"):
+        read_token({}, str(tmp_path / "pipe"))
+    with pytest.raises(ParameterError, match=r"there is no file .*; pass the file that holds"):
+        read_token({}, str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("package", ["mcp", "watchfiles"])
+def test_a_missing_package_is_told_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(RyeError) as caught:
+        require_extra()
+    assert str(caught.value) == (
+        f"the MCP server needs the package '{package}', which is not installed; "
+        "run `pip install 'rye[mcp]'`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--http", "0.0.0.0:0"], "there is no token"),
+        (["--http", "nonsense"], "expected HOST:PORT"),
+        (["--allow-origin", "http://x"], "--token-file and --allow-origin belong to --http"),
+    ],
+)
+def test_a_wrong_call_ends_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+    project = Project(tmp_path)
+    done = rye("mcp", *arguments, cwd=project.path, user=project.user)
+    assert done.code == 2
+    assert done.stdout == ""
+    assert message in done.stderr

@@ -1,0 +1,258 @@
+"""A tool that appears, changes or vanishes is announced, to clients of both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp.types import ToolListChangedNotification
+from mcp_session import ERAS, HANDSHAKE, connected
+from processes import wait_until
+from rye.mcp.settings import ServerSettings
+from rye.mcp.watching import changed_since
+from rye_project import Project
+
+SECONDS = 20
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path)
+    project.command("known", "/bin/echo", "first")
+    return project
+
+
+@asynccontextmanager
+async def watching(
+    project: Project, era: str, settings: ServerSettings
+) -> AsyncIterator[tuple[Client, asyncio.Queue[object]]]:
+    """A client, and a queue that gets an entry for each announcement."""
+    announced: asyncio.Queue[object] = asyncio.Queue()
+
+    async def on_message(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            announced.put_nowait(message)
+
+    async with connected(project, era, settings, message_handler=on_message) as client:
+        if era == HANDSHAKE:
+            assert client.server_capabilities.tools is not None
+            assert client.server_capabilities.tools.list_changed is True
+            yield client, announced
+            return
+        async with client.listen(tools_list_changed=True) as subscription:
+
+            async def pump() -> None:
+                async for event in subscription:
+                    announced.put_nowait(event)
+
+            pumping = asyncio.create_task(pump())
+            yield client, announced
+            pumping.cancel()
+
+
+async def until_announced(
+    client: Client,
+    announced: asyncio.Queue[object],
+    change: Callable[[int], object],
+    holds: Callable[[list[str]], bool],
+) -> None:
+    """Do ``change`` until it was announced three times, then look at the list.
+
+    What happens before the watch begins may be noticed then, and that only once.
+    """
+    async with asyncio.timeout(SECONDS):
+        told = 0
+        for attempt in range(1000):
+            change(attempt)
+            try:
+                async with asyncio.timeout(1):
+                    await announced.get()
+            except TimeoutError:
+                continue
+            told += 1
+            if told == 3:
+                break
+        while True:
+            page = await client.list_tools(cache_mode="refresh")
+            if holds([f"{tool.name}: {tool.description}" for tool in page.tools]):
+                return
+            await announced.get()
+
+
+ALL = ServerSettings(all_tools=True)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("space", ["project", "user"])
+def test_a_tool_that_appears_is_announced(project: Project, era: str, space: str) -> None:
+    async def run() -> None:
+        async with watching(project, era, ALL) as (client, announced):
+            await client.list_tools()
+            await until_announced(
+                client,
+                announced,
+                lambda attempt: project.yaml(
+                    f"deep/er/new{attempt}",
+                    space="project" if space == "project" else "user",
+                    executor_id="rye/core/primitives/subprocess",
+                    config={"command": "/bin/true"},
+                ),
+                lambda names: any(name.startswith("deep.er.new") for name in names),
+            )
+
+    asyncio.run(run())
+
+
+def test_a_tool_that_changes_is_announced(project: Project) -> None:
+    async def run() -> None:
+        async with watching(project, HANDSHAKE, ALL) as (client, announced):
+            await client.list_tools()
+            await until_announced(
+                client,
+                announced,
+                lambda attempt: project.command(
+                    "known", "/bin/echo", description=f"Other words, {attempt}."
+                ),
+                lambda names: any("Other words" in name for name in names),
+            )
+
+    asyncio.run(run())
+
+
+def test_a_tool_that_vanishes_is_announced(project: Project) -> None:
+    def change(attempt: int) -> None:
+        # Gone for good from the first attempt on; the others only make sure that one is seen.
+        (project.path / ".ai/tools/known.yaml").unlink(missing_ok=True)
+        other = project.path / f".ai/tools/passing{attempt}.yaml"
+        other.write_text("x")
+        other.unlink()
+
+    async def run() -> None:
+        async with watching(project, HANDSHAKE, ALL) as (client, announced):
+            await client.list_tools()
+            await until_announced(
+                client,
+                announced,
+                change,
+                lambda names: not any(name.startswith("known") for name in names),
+            )
+
+    asyncio.run(run())
+
+
+def test_featuring_a_tool_is_announced(project: Project) -> None:
+    config = project.path / ".ai" / "config.yaml"
+
+    async def run() -> None:
+        async with watching(project, HANDSHAKE, ServerSettings()) as (client, announced):
+            await client.list_tools()
+            await until_announced(
+                client,
+                announced,
+                lambda attempt: config.write_text(f"# {attempt}\nmcp: {{featured: [known]}}\n"),
+                lambda names: any(name.startswith("known") for name in names),
+            )
+
+    asyncio.run(run())
+
+
+def test_a_config_that_breaks_leaves_what_was_featured(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = project.path / ".ai" / "config.yaml"
+    config.write_text("mcp: {featured: [known]}\n")
+
+    async def run() -> None:
+        async with watching(project, HANDSHAKE, ServerSettings()) as (client, announced):
+            await client.list_tools()
+            await until_announced(
+                client,
+                announced,
+                lambda attempt: config.write_text(f"# {attempt}\nmcp: [\n"),
+                lambda names: any(name.startswith("known") for name in names),
+            )
+
+    asyncio.run(run())
+    assert "config.yaml" in caplog.text
+
+
+def test_folders_that_appear_later_are_watched(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    for space in (project.path, project.user):
+        (space / ".ai" / "tools").rmdir()
+    (project.path / ".ai").rmdir()
+
+    async def run() -> None:
+        async with watching(project, HANDSHAKE, ALL) as (client, announced):
+            await client.list_tools()
+            await until_announced(
+                client,
+                announced,
+                lambda attempt: project.command(f"later/tool{attempt}", "/bin/true"),
+                lambda names: any(name.startswith("later.tool") for name in names),
+            )
+            # The folder is now watched itself.
+            await until_announced(
+                client,
+                announced,
+                lambda attempt: project.command(f"later/more{attempt}", "/bin/true"),
+                lambda names: any(name.startswith("later.more") for name in names),
+            )
+
+    asyncio.run(run())
+
+
+def test_a_client_that_never_listed_hears_of_it_too(project: Project) -> None:
+    async def run() -> None:
+        async with watching(project, HANDSHAKE, ServerSettings()) as (_, announced):
+            project.command("new", "/bin/true")
+            await asyncio.wait_for(announced.get(), SECONDS)
+
+    asyncio.run(run())
+
+
+def test_a_machine_that_cannot_watch_is_told_of_and_served(
+    project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("rye.mcp.watching.awatch", full)
+
+    async def run() -> None:
+        async with connected(project) as client:
+            await client.list_tools()
+            async with asyncio.timeout(SECONDS):
+                while "go unnoticed" not in caplog.text:
+                    await asyncio.sleep(0.01)
+            assert (await client.list_tools()).tools
+
+    asyncio.run(run())
+    assert "changes of tools go unnoticed: no space left on device" in caplog.text
+
+
+def test_only_what_changed_since_a_moment_counts(project: Project) -> None:
+    def later() -> int:
+        """A moment that the clock of the file system has passed."""
+        now = time.time_ns()
+        wait_until(lambda: time.time_ns() > now + 50_000_000, "the clock has moved on")
+        return time.time_ns()
+
+    moment = later()
+    (project.path / ".ai" / "lockfiles").mkdir()
+    assert not changed_since(project.context, moment)
+    project.command("known", "/bin/echo", description="Other words.")
+    assert changed_since(project.context, moment)
+    moment = later()
+    assert not changed_since(project.context, moment)
+    (project.path / ".ai" / "tools" / "known.yaml").unlink()
+    assert changed_since(project.context, moment)
+    moment = later()
+    (project.path / ".ai" / "config.yaml").write_text("other: 1\n")
+    assert changed_since(project.context, moment)

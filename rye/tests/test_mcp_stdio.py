@@ -1,0 +1,247 @@
+"""The wire of ``rye mcp``, and how the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_session import ERAS, Wired, command, environment, over_stdio, text_of, wired
+from processes import Tree, assert_gone
+from rye.mcp import pipes
+from rye.mcp.settings import ServerSettings
+from rye.mcp.signals import Ending
+from rye_project import Project
+
+SECRET = "hunter2-very-secret"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def shell(project: Project, item_id: str, script: str) -> None:
+    project.command(item_id, "/bin/sh", "-c", script)
+
+
+async def execute(client: Wired, number: int, **arguments: Any) -> None:
+    params = {"name": "execute", "arguments": arguments}
+    await client.send(id=number, method="tools/call", params=params)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_client_starts_lists_and_calls(tmp_path: Path, era: str) -> None:
+    project = Project(tmp_path, shipped_system=True)
+
+    async def run() -> tuple[list[str], str]:
+        async with over_stdio(project, era) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            arguments = {"item_id": "rye/bash/bash", "parameters": {"command": "echo 1.10"}}
+            return tools, text_of(await client.call_tool("execute", arguments))
+
+    assert asyncio.run(run()) == (["search", "show", "execute"], "1.10\n")
+
+
+def test_nothing_but_the_protocol_is_on_stdout(project: Project, tmp_path: Path) -> None:
+    # A library prints in the server's own process, with Python and without.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os\n"
+        "atexit.register(lambda: (print('printed', flush=True), os.write(1, b'written\\n')))\n"
+    )
+    done = subprocess.run(
+        command(project),
+        env=environment(project, PYTHONPATH=str(tmp_path)),
+        input='{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n',
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] in ([1], [])
+    assert "printed\nwritten\n" in done.stderr
+
+
+async def start_tree(client: Wired, tree: Tree) -> dict[str, Any]:
+    await client.greet()
+    await execute(client, 1, item_id="tree")
+    return dict(await asyncio.to_thread(tree.processes))
+
+
+def test_the_client_leaving_ends_the_server_and_all_that_it_runs(
+    project: Project, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path / "tree")
+    shell(project, "tree", tree.script())
+
+    async def run() -> tuple[dict[str, Any], object]:
+        async with wired(project) as client:
+            running = await start_tree(client, tree)
+            client.leave()
+            return running, await asyncio.wait_for(client.serving, 15)
+
+    running, ended_by = asyncio.run(run())
+    assert ended_by is None
+    assert_gone(running)
+
+
+@pytest.fixture(params=[signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
+    """A signal that this process hears, also if the tests were started deaf to it."""
+    before = signal.signal(request.param, signal.SIG_DFL)
+    yield request.param
+    signal.signal(request.param, before)
+
+
+def test_a_signal_that_was_ignored_stays_ignored(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    stopped: list[bool] = []
+
+    async def run() -> object:
+        with Ending(lambda: stopped.append(True)) as ending:
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0)
+        return ending.by
+
+    assert asyncio.run(run()) is None
+    assert stopped == []
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_a_signal_ends_it_although_the_client_stays(
+    project: Project, tmp_path: Path, number: signal.Signals
+) -> None:
+    tree = Tree(tmp_path / "tree")
+    shell(project, "tree", tree.script())
+
+    async def run() -> tuple[dict[str, Any], object]:
+        async with wired(project) as client:
+            running = await start_tree(client, tree)
+            os.kill(os.getpid(), number)
+            return running, await asyncio.wait_for(asyncio.shield(client.serving), 15)
+
+    running, ended_by = asyncio.run(run())
+    assert ended_by is number
+    assert_gone(running)
+
+
+def test_a_client_that_stops_reading_does_not_keep_the_server_from_ending(
+    project: Project,
+) -> None:
+    shell(project, "big", "head -c 2000000 /dev/zero | tr '\\0' x")
+
+    async def run() -> object:
+        async with wired(project) as client:
+            await client.greet()
+            await execute(client, 1, item_id="big")
+            # The answer has begun, and does not fit into the pipe.
+            assert await asyncio.to_thread(os.read, client.from_server, 1) == b"{"
+            os.kill(os.getpid(), signal.SIGTERM)
+            return await asyncio.wait_for(asyncio.shield(client.serving), 15)
+
+    assert asyncio.run(run()) is signal.SIGTERM
+
+
+def test_a_client_that_closes_its_end_has_left(project: Project) -> None:
+    async def run() -> object:
+        async with wired(project) as client:
+            await client.greet()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), client.from_server)
+            await client.send(id=1, method="ping")
+            return await asyncio.wait_for(asyncio.shield(client.serving), 15)
+
+    assert asyncio.run(run()) is None
+
+
+def test_a_large_answer_arrives_whole(project: Project) -> None:
+    shell(project, "big", "head -c 3000000 /dev/zero | tr '\\0' x")
+
+    async def run() -> str:
+        async with wired(project) as client:
+            await client.greet()
+            await execute(client, 1, item_id="big")
+            (content,) = (await client.answer_to(1))["result"]["content"]
+            return str(content["text"])
+
+    assert asyncio.run(run()) == "x" * 3_000_000
+
+
+def test_lines_that_are_no_messages_are_passed_over(
+    project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pipes, "_MAX_MESSAGE", 100_000)
+
+    async def run() -> list[dict[str, Any]]:
+        async with wired(project) as client:
+            for line in ("nonsense", "", '{"jsonrpc": "2.0"}', "[]", "\x00"):
+                await client.send_line(line)
+            await client.greet()
+            await client.send_line("x" * 1_000_000)
+            first = await client.ask(1, "ping")
+            await client.send_line('{"half":')
+            return [first, await client.ask(2, "ping")]
+
+    assert [answer["result"] for answer in asyncio.run(run())] == [{}, {}]
+    assert "a message of more than 100000 bytes was passed over" in caplog.text
+
+
+def test_values_stay_out_of_what_the_server_says(
+    project: Project, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shell(project, "fails", "exit 1")
+    project.environ["MY_TOKEN"] = SECRET
+    calls: list[dict[str, Any]] = [
+        {"name": "execute", "arguments": {"item_id": "fails", "parameters": {"k": SECRET}}},
+        {"name": "execute", "arguments": {"item_id": 7, "parameters": SECRET}},
+        {"name": "fails", "arguments": {"k": SECRET}},
+        {"name": "execute", "arguments": SECRET},
+        {"name": "execute", "arguments": {"item_id": "fails", SECRET: 1}},
+    ]
+
+    async def run() -> list[dict[str, Any]]:
+        async with wired(project, ServerSettings(all_tools=True)) as client:
+            await client.greet()
+            return [
+                await client.ask(number, "tools/call", **params)
+                for number, params in enumerate(calls, start=1)
+            ]
+
+    answers = asyncio.run(run())
+    assert all("error" in answer or answer["result"]["isError"] for answer in answers)
+    # The name of an argument is told, its value never.
+    assert SECRET not in json.dumps(answers[:-1])
+    assert SECRET not in caplog.text
+    assert SECRET not in "".join(capfd.readouterr())
+
+
+def test_what_an_encoder_cannot_take_does_not_end_the_server(project: Project) -> None:
+    deep = "[" * 700 + "]" * 700
+    shell(project, "deep", f"echo '{deep}'")
+    shell(project, "half", r"""printf '{"half": "\\ud800"}'""")
+    name = os.fsdecode(b"odd\xff.yaml")
+    (project.path / ".ai" / "tools" / name).write_text("executor_id: null\n")
+
+    async def run() -> list[dict[str, Any]]:
+        async with wired(project, ServerSettings(all_tools=True)) as client:
+            await client.greet()
+            calls = [
+                ("deep", {}),
+                ("half", {}),
+                ("search", {"query": ""}),
+                ("search", {"query": "odd"}),
+            ]
+            return [
+                await client.ask(number, "tools/call", name=name, arguments=arguments)
+                for number, (name, arguments) in enumerate(calls, start=1)
+            ]
+
+    called_deep, called_half, *searched = asyncio.run(run())
+    assert called_deep["result"]["content"][0]["text"] == deep
+    assert "ud800" in called_half["result"]["content"][0]["text"]
+    assert [one["result"]["isError"] for one in searched] == [False, False]

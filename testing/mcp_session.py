@@ -1,0 +1,222 @@
+"""The MCP server under test, with the SDK's own client at the other end.
+
+::
+
+    async with connected(project, era) as client:      # in this process, over memory streams
+    async with wired(project) as client:               # in this process, over pipes, line by line
+    async with over_stdio(project, era) as client:     # a real ``rye mcp``
+    async with over_http(project) as server:           # in this process, over a real socket
+        async with server.client(era) as client: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import httpx2
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.types import CallToolResult, ErrorData, TextContent
+from rye.mcp.address import Address, open_listener
+from rye.mcp.http import Access, serve_http
+from rye.mcp.pipes import LineReader, LineWriter, Wire
+from rye.mcp.server import Service
+from rye.mcp.settings import ServerSettings
+from rye.mcp.stdio import serve_stdio
+from rye_project import Project
+
+HANDSHAKE, STATELESS = "legacy", "2026-07-28"
+ERAS = [HANDSHAKE, STATELESS]
+"""How clients of the 2025 revisions and of 2026-07-28 open a connection."""
+
+
+def text_of(result: CallToolResult) -> str:
+    """The one text that a result has."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def command(project: Project, *arguments: str) -> list[str]:
+    """``rye mcp`` for this project."""
+    return [sys.executable, "-m", "rye", "--project", str(project.path), "mcp", *arguments]
+
+
+def environment(project: Project, **more: str) -> dict[str, str]:
+    """What the server is started with."""
+    beside = str(Path(sys.executable).parent)
+    path = os.pathsep.join([beside, project.environ["PATH"]])
+    return {**project.environ, "PATH": path, "USER_SPACE": str(project.user), **more}
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    project: Project, era: str = HANDSHAKE, settings: ServerSettings | None = None, **options: Any
+) -> AsyncIterator[Client]:
+    """A client of a server in this process; the server ends with the block."""
+    server = Service(project.context, settings or ServerSettings()).server
+
+    @contextlib.asynccontextmanager
+    async def transport() -> AsyncIterator[Any]:
+        async with (
+            create_client_server_memory_streams() as (client_streams, server_streams),
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(server.run, *server_streams, server.create_initialization_options())
+            yield client_streams
+            group.cancel_scope.cancel()
+
+    async with Client(transport(), mode=era, **options) as client:
+        yield client
+
+
+async def refused(request: Awaitable[object]) -> ErrorData:
+    """The protocol error that answers a request; raised inside of a connection it would end in
+    groups of groups."""
+    try:
+        await request
+    except MCPError as error:
+        return error.error
+    raise AssertionError("the request was not refused")
+
+
+@contextlib.asynccontextmanager
+async def over_stdio(
+    project: Project, era: str, *arguments: str, **options: Any
+) -> AsyncIterator[Client]:
+    """A client of a real ``rye mcp``."""
+    called, *rest = command(project, *arguments)
+    parameters = StdioServerParameters(command=called, args=rest, env=environment(project))
+    with Path(os.devnull).open("w") as errors:  # noqa: ASYNC230 - it blocks nobody
+        async with Client(stdio_client(parameters, errlog=errors), mode=era, **options) as client:
+            yield client
+
+
+class Served(NamedTuple):
+    """A server in this process that speaks HTTP on a free port of 127.0.0.1."""
+
+    url: str
+    token: str | None
+    serving: asyncio.Task[Any]
+
+    @contextlib.asynccontextmanager
+    async def client(self, era: str, **options: Any) -> AsyncIterator[Client]:
+        """A client that shows the token, if there is one."""
+        async with self.http() as http:
+            transport = streamable_http_client(self.url, http_client=http)
+            async with Client(transport, mode=era, **options) as client:
+                yield client
+
+    def http(self) -> httpx2.AsyncClient:
+        """For requests that no client would make."""
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        return httpx2.AsyncClient(headers=headers, timeout=30)
+
+
+@contextlib.asynccontextmanager
+async def over_http(
+    project: Project,
+    settings: ServerSettings | None = None,
+    *,
+    token: str | None = None,
+    origins: tuple[str, ...] = (),
+) -> AsyncIterator[Served]:
+    """The server ends with the block, as by SIGTERM."""
+    ready = asyncio.Event()
+    listener = open_listener(Address("127.0.0.1", 0))
+    serving = asyncio.create_task(
+        serve_http(
+            project.context,
+            settings or ServerSettings(),
+            listener,
+            Access(token, origins),
+            ready.set,
+        )
+    )
+    await asyncio.wait_for(ready.wait(), 15)
+    try:
+        yield Served(listener.url, token, serving)
+    finally:
+        if not serving.done():
+            os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(serving, 15)
+
+
+class Wired:
+    """The client's end of a server in this process that speaks over real pipes."""
+
+    def __init__(self, to_server: int, from_server: int, serving: asyncio.Task[Any]) -> None:
+        self.serving = serving
+        self.from_server = from_server
+        self._to_server: int | None = to_server
+        self._writer = LineWriter(to_server)
+        self._reader = LineReader(from_server)
+
+    async def send(self, **message: Any) -> None:
+        """A message of the protocol."""
+        await self.send_line(json.dumps({"jsonrpc": "2.0", **message}))
+
+    async def send_line(self, line: str) -> None:
+        """Whatever it is."""
+        await self._writer.write(line + "\n")
+
+    async def answer_to(self, number: int) -> dict[str, Any]:
+        """The answer to a request; every line that comes before it must be a message too."""
+        async for line in self._reader:
+            message: dict[str, Any] = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            if message.get("id") == number:
+                return message
+        raise AssertionError("the server has left")
+
+    async def ask(self, number: int, method: str, **params: Any) -> dict[str, Any]:
+        """A request and its answer."""
+        await self.send(id=number, method=method, params=params)
+        return await self.answer_to(number)
+
+    async def greet(self) -> None:
+        """The handshake of the 2025 revisions."""
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        assert (await self.ask(0, "initialize", **hello))["result"]["serverInfo"]["name"] == "rye"
+        await self.send(method="notifications/initialized")
+
+    def leave(self) -> None:
+        """Close the pipe to the server."""
+        if self._to_server is not None:
+            os.close(self._to_server)
+            self._to_server = None
+
+
+@contextlib.asynccontextmanager
+async def wired(project: Project, settings: ServerSettings | None = None) -> AsyncIterator[Wired]:
+    """A server in this process, behind pipes as a client would give it."""
+    server_in, to_server = os.pipe()
+    from_server, server_out = os.pipe()
+    serving = asyncio.create_task(
+        serve_stdio(project.context, settings or ServerSettings(), Wire(server_in, server_out))
+    )
+    client = Wired(to_server, from_server, serving)
+    try:
+        yield client
+    finally:
+        client.leave()
+        try:
+            await asyncio.wait_for(serving, 15)
+        finally:
+            for fd in (server_in, from_server, server_out):
+                os.close(fd)

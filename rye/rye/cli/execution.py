@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from rye.cli.interruption import Interruption
     from rye.context import Context
     from rye.executor.result import ExecutionResult
 
@@ -35,35 +34,20 @@ def execute(
     item_id: str,
     parameters: Mapping[str, Any],
     *,
-    interruption: Interruption,
     timeout: float | None = None,
     dry_run: bool = False,
     frozen: bool = False,
     on_output: OnOutput | None = None,
 ) -> ExecutionResult:
     """Run the tool to its end. Raises ``Interrupted`` once an interrupted tool's tree is gone."""
-    import asyncio
+    from rye.executor.blocking import execute_blocking
 
-    from rye.executor.primitive_executor import PrimitiveExecutor
-
-    async def call() -> ExecutionResult:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - asyncio.run makes one
-        interruption.cancel(task)
-        async with PrimitiveExecutor(context=context) as executor:
-            return await executor.execute(
-                item_id,
-                parameters,
-                timeout=timeout,
-                dry_run=dry_run,
-                frozen=frozen,
-                on_output=on_output,
-            )
-
-    try:
-        return asyncio.run(call())
-    except asyncio.CancelledError:
-        interruption.raise_received()
-        raise
-    finally:
-        interruption.cancel(None)
+    return execute_blocking(
+        item_id,
+        parameters,
+        context=context,
+        timeout=timeout,
+        dry_run=dry_run,
+        frozen=frozen,
+        on_output=on_output,
+    )

@@ -10,7 +10,6 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from types import FrameType
 
@@ -41,8 +40,6 @@ class Interruption:
         self.tool_began = False
         """Whether there was something to end."""
         self._received: int | None = None
-        self._task: asyncio.Task[object] | None = None
-        self._waiting = False
         self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def __enter__(self) -> Interruption:
@@ -58,38 +55,10 @@ class Interruption:
             signal.signal(number, before)
 
     def end(self, number: int) -> None:
-        """End the call as if that signal had come; also from within a signal handler."""
-        if self._received is not None:
-            return
-        self._received = number
-        if self._task is not None:
-            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
-        if self._task is None or self._waiting:
+        """End the call as if that signal had come."""
+        if self._received is None:
+            self._received = number
             raise Interrupted(number)
-
-    def during(self, wait: Callable[[], None]) -> None:
-        """Do something that may wait for others; it is broken off when the call is ended, and not
-        even begun after that."""
-        if self._received is not None:
-            return
-        try:
-            self._waiting = True
-            wait()
-        except Interrupted:
-            if self._task is None:
-                raise
-        finally:
-            self._waiting = False
-
-    def cancel(self, task: asyncio.Task[object] | None) -> None:
-        """From now on end the call by cancelling ``task``: an exception out of nowhere could leave
-        an event loop's callbacks half done. ``None`` when the task is done."""
-        self._task = task
-
-    def raise_received(self) -> None:
-        """For after a cancellation: raise what caused it, if it was a signal."""
-        if self._received is not None:
-            raise Interrupted(self._received) from None
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         self.end(number)

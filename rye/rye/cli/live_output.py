@@ -44,7 +44,10 @@ class LiveOutput:
         """Show, or hold back. A reader that is gone ends the call; the tool of a full disk may do
         its work, and :meth:`finish` raises."""
         try:
-            self._interruption.during(lambda: self._take(stream, text))
+            if stream == "stdout" and self._holding:
+                self._hold(text)
+            else:
+                self._write(stream, text)
         except BrokenPipeError:
             self._interruption.end(signal.SIGPIPE)
         except OSError as error:
@@ -81,12 +84,6 @@ class LiveOutput:
         elif data is not None:
             self._write("stdout", _indented(data) if self._terminal else f"{json_text(data)}\n")
         self.finish()
-
-    def _take(self, stream: str, text: str) -> None:
-        if stream == "stdout" and self._holding:
-            self._hold(text)
-        else:
-            self._write(stream, text)
 
     def _hold(self, text: str) -> None:
         self._held += text

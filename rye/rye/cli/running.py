@@ -59,7 +59,6 @@ def _result(
             context,
             request.item_id,
             parameters,
-            interruption=interruption,
             timeout=request.timeout,
             dry_run=request.dry_run,
             frozen=request.frozen,

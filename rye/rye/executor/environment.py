@@ -82,9 +82,8 @@ def resolve_chain_env(
     """
     interpreters = _interpreter_variables(chain)
     env = dict(context.environ)
-    path = context.project_path / ".env"
-    variables = read_dotenv(path) if dotenv is None else dotenv
-    env.update(_without({"PATH", *interpreters}, variables, path))
+    variables = read_dotenv(context.project_path / ".env") if dotenv is None else dotenv
+    env.update(_without({"PATH", *interpreters}, variables, context.project_path))
     project = _project_for(chain, context)
     roots: dict[str, Path | str] = {
         "user": context.user_space,
@@ -121,14 +120,16 @@ def _project_for(chain: Sequence[ChainElement], context: Context) -> Path | None
     return context.project_path if context.project_path == context.user_space else None
 
 
-def _without(kept_out: Iterable[str], variables: Mapping[str, str], path: Path) -> dict[str, str]:
+def _without(
+    kept_out: Iterable[str], variables: Mapping[str, str], project: Path
+) -> dict[str, str]:
     allowed = dict(variables)
     for name in kept_out:
         if allowed.pop(name, None) is not None:
             import logging
 
             logging.getLogger(__name__).warning(
-                "%s: %s is ignored: it decides which program runs", path, name
+                "%s/.env: %s is ignored: it decides which program runs", project, name
             )
     return allowed
 

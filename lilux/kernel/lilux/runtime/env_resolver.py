@@ -28,7 +28,7 @@ class EnvResolver:
         *,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._project_path = None if project_path is None else Path(project_path).absolute()
+        self._project_path = None if project_path is None else _absolute(project_path)
         self._environ = environ
 
     def resolve(
@@ -75,8 +75,13 @@ class EnvResolver:
                 raise ConfigurationError(
                     f"context.{space}: expected a path, got {type(root).__name__}"
                 )
-            roots[space] = Path(root).absolute()
+            roots[space] = _absolute(root)
         return roots
+
+
+def _absolute(path: Path | str) -> Path:
+    # To make a path of a path would take it apart once more, for each job.
+    return (path if isinstance(path, Path) else Path(path)).absolute()
 
 
 def _apply(rules: EnvConfig, env: dict[str, str], roots: dict[str, Path | None]) -> None:

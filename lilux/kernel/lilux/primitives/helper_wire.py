@@ -83,8 +83,15 @@ class Decoder:
             if len(buffer) < end:
                 return
             body = _PREFIX.size + head
-            header = json.loads(buffer[_PREFIX.size : body])
+            header = _parsed(buffer[_PREFIX.size : body])
             with memoryview(buffer) as view:
                 payload = bytes(view[body:end])
             del buffer[:end]
             yield Answer(header, payload)
+
+
+def _parsed(head: bytearray) -> Any:
+    try:
+        return json.loads(head)
+    except RecursionError:
+        raise ValueError("a header of lilux-proc is nested too deeply") from None

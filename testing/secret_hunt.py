@@ -2,13 +2,12 @@
 
 ::
 
-    hunt = Hunt({"environment": "mark-1f6a"})
-    hunt.look("the plan", plan)
-    hunt.processes(but=job_pids)
+    project, hunt = marked_project(tmp_path), Hunt(SECRETS)
+    ...  # run something, passing SECRETS["the parameter"] as a parameter
+    hunt.look("the messages of the server", *messages)
     assert hunt.found == []
 
-Each place that may carry what a caller sent (the output of a command, a message of a server) is
-given to :meth:`Hunt.look` by whoever tests it.
+Whoever adds a way in or out of Rye (a command, a server) gives all that it says to ``look``.
 """
 
 from __future__ import annotations
@@ -18,6 +17,21 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import psutil
+from rye_project import Project
+
+SECRETS = {
+    "the variable": "mark-1d1cc7a0-environ",
+    "the .env": "mark-77e0b3f2-dotenv",
+    "the parameter": "mark-c2f4e9aa-parameter",
+    "the declared variable": "mark-1d1cc7a0-environ/declared",
+}
+
+
+def marked_project(root: Path) -> Project:
+    """A project with secrets in ``$TOKEN`` and, by its ``.env``, in ``$FROM_DOTENV``."""
+    project = Project(root, shipped_system=True, environ={"TOKEN": SECRETS["the variable"]})
+    (project.path / ".env").write_text(f"FROM_DOTENV={SECRETS['the .env']}\n")
+    return project
 
 
 class Hunt:

@@ -30,6 +30,8 @@ class Fuzz:
     inputs: SearchStrategy[Any]
     opened: Callable[[], AbstractContextManager[Check]]
     """Gives the check, which raises whatever a broken promise leads to, and what it needs."""
+    few: int = 50
+    """How often the tests try it; each input of some takes a process or two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +57,13 @@ def everything() -> tuple[Fuzz, ...]:
     return tuple(fuzz for module in modules for fuzz in module.scenarios())
 
 
-def try_out(fuzz: Fuzz, examples: int, number: int = 0) -> int:
-    """Tries ``examples`` inputs, the same ones for the same number; raises what the check does.
+def try_out(fuzz: Fuzz) -> int:
+    """Tries a few inputs, the same ones every time; raises what the check does.
 
     Gives how many were tried. The smallest input that fails is the one that is told.
     """
     with fuzz.opened() as check:
-        tried, failure = _batch(fuzz, check, examples, number)
+        tried, failure = _batch(fuzz, check, fuzz.few, 0)
     if failure is not None:
         raise failure
     return tried

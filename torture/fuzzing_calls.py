@@ -63,6 +63,7 @@ def scenarios() -> tuple[Fuzz, ...]:
     )
     return (
         Fuzz(name="parameters", inputs=calls | st.tuples(_texts, _values), opened=_planning),
+        Fuzz(name="parameters of shell tools", inputs=_shell_parameters(), opened=_reading, few=15),
         Fuzz(name="parameters that arrive", inputs=arguments, opened=_echoing),
     )
 
@@ -123,3 +124,65 @@ def arrives_as_it_was_given(
     assert result.success, result.error
     said = result.data["stdout"] if isinstance(result.data, dict) else json.dumps(result.data)
     assert said == word * 2 or result.metadata.get("stdout") == word * 2, (word, result)
+
+
+_READ = """# /// rye
+# version = "1.0.0"
+# executor_id = "rye/core/runtimes/bash_runtime"
+# ///
+for name in "${!RYE_PARAM_@}"; do printf '%s=%s\\0' "$name" "${!name}"; done
+"""
+
+
+def _shell_parameters() -> st.SearchStrategy[dict[str, Any]]:
+    pieces = [
+        *(text for text in _TEXTS if "\0" not in text and text.isprintable()),
+        *(
+            ",",
+            ":",
+            "[",
+            "]",
+            "{",
+            "}",
+            '"x":"y"',
+            '","RYE":"',
+            "\\\\",
+            '\\"',
+            "\\u0022",
+            "\x01",
+            "\x7f",
+        ),
+    ]
+    texts = st.lists(st.sampled_from(pieces), max_size=6).map("".join)
+    scalars = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | texts
+    values = st.recursive(
+        scalars,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+        max_leaves=6,
+    )
+    return st.dictionaries(st.sampled_from(("a", "b", "word", "x_1")), values, max_size=4)
+
+
+@contextlib.contextmanager
+def _reading() -> Iterator[Check]:
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        project = Project(Path(folder), shipped_system=True)
+        project.tool("read.sh", _READ)
+        executor = PrimitiveExecutor(context=project.context)
+        yield lambda given: each_is_its_own_variable(executor, runner, given)
+        runner.run(executor.aclose())
+
+
+def each_is_its_own_variable(
+    executor: PrimitiveExecutor, runner: asyncio.Runner, given: dict[str, Any]
+) -> None:
+    """No text of one parameter becomes another one, and each says what it said."""
+    result = runner.run(executor.execute("read", given, use_lockfile=False))
+    assert result.success, result.error
+    pairs = result.data["stdout"].split("\0")[:-1]
+    found = dict(pair.removeprefix("RYE_PARAM_").split("=", 1) for pair in pairs)
+    expected = {name.upper(): value for name, value in given.items() if value is not None}
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        said = found[name] if isinstance(value, str) else json.loads(found[name])
+        assert said == value, (name, value, found[name])

@@ -104,8 +104,9 @@ def scenarios() -> tuple[Fuzz, ...]:
             inputs=mutated([_frame(b'{"id":1,"op":"status","pid":1}', b"x" * 9)])
             | st.binary(max_size=60),
             opened=_helpers_that_end,
+            few=25,
         ),
-        Fuzz(name="a helper that lies", inputs=_lies(), opened=_lying_helper),
+        Fuzz(name="a helper that lies", inputs=_lies(), opened=_lying_helper, few=25),
     )
 
 

@@ -17,14 +17,8 @@ from loopback_http import LoopbackServer, respond
 from processes import lineage, pid_in, wait_until
 from rye.executor.result import ExecutionResult
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
-from secret_hunt import Hunt
+from secret_hunt import SECRETS, Hunt, marked_project
 
-SECRETS = {
-    "the variable": "mark-1d1cc7a0-environ",
-    "the .env": "mark-77e0b3f2-dotenv",
-    "the parameter": "mark-c2f4e9aa-parameter",
-    "the declared variable": "mark-1d1cc7a0-environ/declared",
-}
 PARAMETER = SECRETS["the parameter"]
 PYTHON = """__version__ = "1.0.0"
 __executor_id__ = "rye/core/runtimes/python_runtime"
@@ -44,9 +38,7 @@ OTHER = ["-c", "echo $$ > pid_of_other; while [ ! -e go ]; do sleep 0.01; done"]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    environ = {"TOKEN": SECRETS["the variable"]}
-    project = Project(tmp_path, shipped_system=True, environ=environ)
-    (project.path / ".env").write_text(f"FROM_DOTENV={SECRETS['the .env']}\n")
+    project = marked_project(tmp_path)
     project.tool("secretive.py", PYTHON)
     project.yaml("other", executor_id=SUBPROCESS, config={"command": "sh", "args": OTHER})
     return project

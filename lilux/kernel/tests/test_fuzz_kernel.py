@@ -28,12 +28,12 @@ CONNECTIONS = fuzzing_helper.scenarios()
 
 @pytest.mark.parametrize("fuzz", READERS, ids=lambda fuzz: fuzz.name)
 def test_any_input_is_read_or_refused(fuzz: Fuzz) -> None:
-    assert try_out(fuzz, examples=50) >= 50
+    assert try_out(fuzz) >= fuzz.few
 
 
 @pytest.mark.parametrize("fuzz", CONNECTIONS, ids=lambda fuzz: fuzz.name)
 def test_any_frames_in_either_direction_are_survived(fuzz: Fuzz) -> None:
-    assert try_out(fuzz, examples=25) >= 25
+    assert try_out(fuzz) >= fuzz.few
 
 
 def peak_of(call: Any) -> int:

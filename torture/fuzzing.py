@@ -7,8 +7,9 @@ reach new code (:mod:`torture.fuzzing_guided`).
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from hypothesis.strategies import SearchStrategy
 Check = Callable[[Any], None]
 
 # A batch is not interrupted, so it is small; a new one begins with another seed.
-_BATCH = 200
+BATCH = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class Fuzz:
     """Gives the check, which raises whatever a broken promise leads to, and what it needs."""
     few: int = 50
     """How often the tests try it; each input of some takes a process or two."""
+    many: int = 20_000
+    """How often the long version does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,28 +75,27 @@ def try_out(fuzz: Fuzz) -> int:
 def run(seconds: float, number: int) -> list[Row]:
     """Tries all for this long, in equal parts; every promise is tried at least once."""
     fuzzes = everything()
-    return [_run_one(fuzz, seconds / len(fuzzes), number) for fuzz in fuzzes]
+    return [_run_for(fuzz, seconds / len(fuzzes), number) for fuzz in fuzzes]
 
 
-def _run_one(fuzz: Fuzz, seconds: float, number: int) -> Row:
-    deadline = time.monotonic() + seconds
+def _run_for(fuzz: Fuzz, seconds: float, number: int) -> Row:
+    end = time.monotonic() + seconds
+    return run_one(fuzz, number, lambda _: time.monotonic() > end)
+
+
+def run_one(fuzz: Fuzz, number: int, enough: Callable[[int], bool], batch_size: int = BATCH) -> Row:
+    """Tries batches until ``enough`` says so, which is asked with how many were tried."""
     tried = 0
     with fuzz.opened() as check:
-        for batch in _numbers(number):
-            more, failure = _batch(fuzz, check, _BATCH, batch)
+        for batch in itertools.count(number):
+            more, failure = _batch(fuzz, check, batch_size, batch)
             tried += more
             if failure is not None:
                 lost = f"seed {batch}: {type(failure).__name__}: {failure}"
                 return Row(name=fuzz.name, tried=tried, lost=(lost[:500],))
-            if time.monotonic() > deadline:
+            if enough(tried):
                 break
     return Row(name=fuzz.name, tried=tried, lost=())
-
-
-def _numbers(first: int) -> Iterator[int]:
-    while True:
-        yield first
-        first += 1
 
 
 def _batch(fuzz: Fuzz, check: Check, examples: int, number: int) -> tuple[int, Exception | None]:

@@ -63,8 +63,14 @@ def scenarios() -> tuple[Fuzz, ...]:
     )
     return (
         Fuzz(name="parameters", inputs=calls | st.tuples(_texts, _values), opened=_planning),
-        Fuzz(name="parameters of shell tools", inputs=_shell_parameters(), opened=_reading, few=15),
-        Fuzz(name="parameters that arrive", inputs=arguments, opened=_echoing),
+        Fuzz(
+            name="shell tool parameters",
+            inputs=_shell_parameters(),
+            opened=_reading,
+            few=15,
+            many=1_000,
+        ),
+        Fuzz(name="parameters that arrive", inputs=arguments, opened=_echoing, many=5_000),
     )
 
 

@@ -105,8 +105,9 @@ def scenarios() -> tuple[Fuzz, ...]:
             | st.binary(max_size=60),
             opened=_helpers_that_end,
             few=25,
+            many=2_000,
         ),
-        Fuzz(name="a helper that lies", inputs=_lies(), opened=_lying_helper, few=25),
+        Fuzz(name="a helper that lies", inputs=_lies(), opened=_lying_helper, few=25, many=2_000),
     )
 
 

@@ -87,7 +87,7 @@ def scenarios() -> tuple[Fuzz, ...]:
         "metadata in Python": ("a.py", _PYTHON, _PYTHON_PIECES),
         "metadata in YAML": ("a.yaml", _YAML, _YAML_PIECES),
         "metadata in comments": ("a.sh", _BLOCK, _BLOCK_PIECES),
-        "metadata of a language that nobody listed": ("a.zz", _BLOCK, _BLOCK_PIECES),
+        "metadata in other files": ("a.zz", _BLOCK, _BLOCK_PIECES),
     }
     metadata = tuple(
         Fuzz(
@@ -112,7 +112,7 @@ def scenarios() -> tuple[Fuzz, ...]:
             opened=plain(only_what_was_signed_is_vouched_for),
         ),
         Fuzz(
-            name="entries of a trust store",
+            name="trust store entries",
             inputs=mutated([_entry()], [b"a.", b"\x1b", b"[", b'"""', b"\\u001b"]),
             opened=plain(entry_is_read_or_refused),
         ),

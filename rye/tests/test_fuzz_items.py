@@ -14,6 +14,7 @@ from rye.trust.key_entry import EntryFormatError, parse_trusted_key
 
 from torture import fuzzing_calls, fuzzing_items
 from torture.fuzzing import Fuzz, Row, everything, plain, run, try_out
+from torture.fuzzing_scenarios import SCENARIOS
 
 FUZZES = [*fuzzing_items.scenarios(), *fuzzing_calls.scenarios()]
 MEND = "; correct it and sign again"
@@ -41,9 +42,13 @@ def test_a_run_counts_what_it_tried_and_tells_what_was_lost(
     assert lost.lost == ("seed 3: ValueError: this one is lost",)
 
 
-def test_every_promise_has_a_name_of_its_own() -> None:
-    names = [fuzz.name for fuzz in everything()]
-    assert len(names) == len(set(names)) >= 15
+def test_every_promise_is_a_row_of_the_table_with_a_name_of_its_own(tmp_path: Path) -> None:
+    names = {scenario.name for scenario in SCENARIOS}
+    assert len(names) == len(SCENARIOS) == len(everything()) >= 15
+    ids = next(scenario for scenario in SCENARIOS if scenario.name == "fuzz-item-ids")
+    outcome = ids.run(300, tmp_path)
+    assert outcome.tried >= 300
+    assert outcome.lost == ()
 
 
 def metadata_of(name: str, content: str) -> Metadata:

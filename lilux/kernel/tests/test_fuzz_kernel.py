@@ -16,6 +16,7 @@ from lilux.primitives.errors import HelperError
 from lilux.primitives.lockfile import LockfileFault
 from lilux.primitives.lockfile_format import decode_lockfile
 from lilux.primitives.subprocess import SubprocessPrimitive
+from lilux.runtime.dotenv_file import parse_dotenv
 from lockfiles import document
 from proc_client import ProcClient
 
@@ -66,6 +67,15 @@ def test_found_a_toml_key_of_thirty_thousand_parts_is_refused_at_once() -> None:
             load_toml(text)
 
     assert peak_of(load) < 5_000_000
+
+
+def test_found_a_dotenv_of_wrong_lines_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert parse_dotenv("?\n" * 1000 + "A=1\n", ".env") == {"A": "1"}
+    assert len(caplog.messages) == 21
+    assert caplog.messages[0] == ".env: line 1 is not KEY=value; ignored"
+    assert caplog.messages[-1] == ".env: 980 more lines are ignored"
 
 
 def frame(header: bytes, payload: bytes = b"") -> bytes:

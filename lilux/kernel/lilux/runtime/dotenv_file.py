@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dotenv.parser import Binding
 
 MAX_BYTES = 1024 * 1024
+# A file of half a million wrong lines is not to fill the log.
+_MAX_NOTICES = 20
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -64,6 +66,7 @@ def parse_dotenv(text: str, source: str) -> dict[str, str]:
     from dotenv.parser import parse_stream
 
     variables: dict[str, str] = {}
+    ignored: list[str] = []
     for binding in parse_stream(io.StringIO(text)):
         name, value = binding.key, binding.value
         if _EXPORT_LINE.match(binding.original.string):
@@ -71,11 +74,15 @@ def parse_dotenv(text: str, source: str) -> dict[str, str]:
         if name is None and not binding.error:
             continue
         if name is None or value is None or not _NAME.fullmatch(name) or "\0" in value:
-            _LOG.warning("%s: line %d is not KEY=value; ignored", source, _first_line(binding))
+            ignored.append(f"line {_first_line(binding)} is not KEY=value; ignored")
         elif _LOADER_NAME.fullmatch(name):
-            _LOG.warning("%s: %s is ignored: it decides what processes load", source, name)
+            ignored.append(f"{name} is ignored: it decides what processes load")
         else:
             variables[name] = value
+    for notice in ignored[:_MAX_NOTICES]:
+        _LOG.warning("%s: %s", source, notice)
+    if len(ignored) > _MAX_NOTICES:
+        _LOG.warning("%s: %d more lines are ignored", source, len(ignored) - _MAX_NOTICES)
     return variables
 
 

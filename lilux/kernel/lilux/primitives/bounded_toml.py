@@ -1,6 +1,10 @@
 """TOML that somebody else wrote, read at a cost that grows with its size and no faster."""
 
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # The parser remembers every part of a dotted key with all parts before it, so that one line of
 # 60 KB would take gigabytes. No table is nested as deeply as this.

@@ -1,10 +1,16 @@
 """What answers of ``lilux-proc`` look like, lest one of another release be half understood."""
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
 from lilux.primitives.errors import HelperError
-from lilux.primitives.helper_wire import Answer
+
+# What only annotations need is not imported: the start of a program is part of its speed.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from lilux.primitives.helper_wire import Answer
 
 _TEXT_OR_NONE = (str, type(None))
 _NUMBER_OR_NONE = (int, type(None))

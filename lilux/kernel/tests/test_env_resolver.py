@@ -172,6 +172,11 @@ def test_dotenv_grammar(project: Path) -> None:
         "PIP_FIND_LINKS",
         "PAGER",
         "BASH_FUNC_ls",
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "SHELL",
+        "OPENSSL_CONF",
+        "MAKEFLAGS",
     ],
 )
 def test_a_dotenv_cannot_set_a_loader_variable(
@@ -194,6 +199,8 @@ def test_a_dotenv_may_set_what_only_looks_like_a_loader_variable(project: Path) 
         "PYTHONUNBUFFERED",
         "RUBY_VERSION",
         "GITHUB_TOKEN",
+        "HOME_PAGE",
+        "SHELL_COLOR",
     ]
     (project / ".env").write_text("".join(f"{name}=value\n" for name in names))
     assert EnvResolver(project, environ={}).resolve() == dict.fromkeys(names, "value")

@@ -39,18 +39,19 @@ def load_block(text: str, comment: str, path: Path) -> tuple[dict[str, Any], dic
         )
     import tomllib
 
+    from lilux.primitives.bounded_toml import load_toml
+
     try:
-        values = tomllib.loads(body + "\n")
+        values = load_toml(body + "\n")
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
         place = _TOML_PLACE.search(reason)
         line = first + (int(place[1]) if place and place[1] else body.count("\n") + 1)
         reason = f"has a rye block that is not TOML ({_TOML_PLACE.sub('', reason)})"
         raise ItemFormatError(path, reason, line=line, hint=_HINT) from None
-    except (RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    except ValueError as error:
         raise ItemFormatError(
-            path, f"has a rye block that is not TOML ({reason})", line=first, hint=_HINT
+            path, f"has a rye block that is not TOML ({error})", line=first, hint=_HINT
         ) from None
     return values, _key_lines(body, first)
 

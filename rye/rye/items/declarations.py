@@ -7,7 +7,7 @@ here, the types are checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lilux.primitives.patterns import pattern
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_DEPTH = 32
+_MAX_PLACE = 200
 
 TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
@@ -92,6 +93,16 @@ _KINDS: dict[type, str] = {
 }
 
 
+def place_below(where: str, step: str) -> str:
+    """How a message calls a place inside a value.
+
+    Cut, since every entry of a long list below a key of half a megabyte would have a place of
+    that length.
+    """
+    place = f"{where}{step}"
+    return place if len(place) <= _MAX_PLACE else f"{place[: _MAX_PLACE - 1]}…"
+
+
 def _plain_fault(value: object, where: str, depth: int) -> str:
     """Why the value could not be JSON, if it could not: what is signed must mean one thing."""
     if isinstance(value, str):
@@ -102,16 +113,23 @@ def _plain_fault(value: object, where: str, depth: int) -> str:
         return f"expected text, a number, a list or a mapping, got {kind_of(value)} in '{where}'"
     if depth >= MAX_DEPTH:
         return f"more than {MAX_DEPTH} levels in '{where[:80]}'"
-    if isinstance(value, dict):
-        entries = [(child, f"{where}.{key}") for key, child in value.items()]
-        entries += [(key, f"{where}.{key}") for key in value if not key.isascii()]
-    else:
-        entries = [(child, f"{where}[{index}]") for index, child in enumerate(value)]
-    for child, place in entries:
+    for child, place in _entries(value, where):
         fault = _plain_fault(child, place, depth + 1)
         if fault:
             return fault
     return ""
+
+
+def _entries(value: dict[str, Any] | list[Any], where: str) -> Iterator[tuple[object, str]]:
+    if isinstance(value, list):
+        for index, child in enumerate(value):
+            yield child, place_below(where, f"[{index}]")
+        return
+    for key, child in value.items():
+        yield child, place_below(where, f".{key}")
+    for key in value:
+        if not key.isascii():
+            yield key, place_below(where, f".{key}")
 
 
 def _text_fault(value: str, where: str) -> str:

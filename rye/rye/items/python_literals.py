@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rye.errors import ItemFormatError
-from rye.items.declarations import MAX_DEPTH, Declared, RefusedError
+from rye.items.declarations import MAX_DEPTH, Declared, RefusedError, place_below
 from rye.items.typos import bare, meant
 
 NAMES: Mapping[str, str] = {
@@ -41,7 +42,7 @@ def declarations_of(text: str, path: Path) -> dict[str, Declared]:
     bound in any way but once, at the top level, to a literal.
     """
     try:
-        tree = ast.parse(text)
+        tree = _parse(text)
     except SyntaxError as error:
         raise ItemFormatError(
             path, f"is not Python ({error.msg})", line=error.lineno, hint=_HINT
@@ -53,6 +54,14 @@ def declarations_of(text: str, path: Path) -> dict[str, Declared]:
         return _collect(tree.body)
     except RefusedError as fault:
         raise ItemFormatError(path, fault.reason, line=fault.line, hint=_HINT) from None
+
+
+def _parse(text: str) -> ast.Module:
+    # What the interpreter has to remark on a file, it says when that runs. Here it would be printed
+    # between the lines of a list, or be an error where the caller makes warnings errors.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 def _collect(body: Sequence[ast.stmt]) -> dict[str, Declared]:
@@ -130,7 +139,8 @@ def _literal(node: ast.expr, where: str, depth: int) -> Any:
         raise RefusedError(f"more than {MAX_DEPTH} levels in '{where[:80]}'", node.lineno)
     if isinstance(node, (ast.List, ast.Tuple)):
         return [
-            _literal(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(node.elts)
+            _literal(entry, place_below(where, f"[{index}]"), depth + 1)
+            for index, entry in enumerate(node.elts)
         ]
     if isinstance(node, ast.Dict):
         return _mapping(node, where, depth)
@@ -149,5 +159,5 @@ def _mapping(node: ast.Dict, where: str, depth: int) -> dict[str, Any]:
             raise RefusedError(f"expected text as a key in '{where}'", line)
         if key.value in values:
             raise RefusedError(f"has the key '{key.value}' twice in '{where}'", key.lineno)
-        values[key.value] = _literal(value, f"{where}.{key.value}", depth + 1)
+        values[key.value] = _literal(value, place_below(where, f".{key.value}"), depth + 1)
     return values

@@ -22,6 +22,8 @@ _TRUTHS = SafeConstructor.bool_values
 _RESOLVERS: dict[str | None, list[tuple[str, Any]]] = Resolver.yaml_implicit_resolvers
 _PREFIX = "tag:yaml.org,2002:"
 _convert = SafeConstructor()
+# Beyond what any number needs; a long one in base 60 takes minutes to convert.
+_MAX_NUMBER = 100
 
 
 def load_mapping(text: str, path: Path) -> tuple[dict[str, Any], dict[str, int]]:
@@ -122,6 +124,11 @@ class _Builder:
             return None
         if tag == "bool":
             return _TRUTHS[text.lower()]
+        if tag in ("int", "float") and len(text) > _MAX_NUMBER:
+            raise RefusedError(
+                f"has a number of more than {_MAX_NUMBER} characters; put it in quotes",
+                event.start_mark.line + 1,
+            )
         if tag == "int":
             # isdecimal() first: most numbers need none of the eight spellings of YAML 1.1
             if text.isdecimal() and text[0] != "0":

@@ -163,11 +163,11 @@ def _check_name(fingerprint: str, stem: str) -> None:
 
 
 def _load(data: bytes) -> dict[str, Any]:
-    import tomllib
+    from lilux.primitives.bounded_toml import load_toml
 
     try:
-        return tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
+        return load_toml(data.decode())
+    except ValueError as error:
         raise EntryFormatError("it is not TOML") from error
 
 

@@ -37,6 +37,7 @@ class KeyFolder:
         self.stems: tuple[str, ...] = ()
         self.problem = ""
         self._text = str(path)
+        self._above = str(path.parent)
         self._files: tuple[str, ...] = ()
         self._listed: tuple[int, ...] | None = None
         self._settled = False
@@ -49,13 +50,16 @@ class KeyFolder:
             return ""
         try:
             status = os.stat(self._text)  # noqa: PTH116 - every call of a tool pays for it
+            above = os.stat(self._above) if self.guarded else None  # noqa: PTH116 - as above
         except OSError as error:
             absent = self._absent = error.errno in _ABSENCE
             if self._listed is not None or self.problem or not absent:
                 self._forget("" if absent else _cannot_read(self.path, error))
             return self.problem
         self._absent = False
-        listed = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        listed: tuple[int, ...] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        if above is not None:
+            listed += (above.st_uid, above.st_gid, above.st_mode)
         if listed != self._listed or not self._settled:
             self._list(status)
             self._listed = listed
@@ -72,7 +76,8 @@ class KeyFolder:
         self.stems, self._files, self._listed, self.problem = (), (), None, problem
 
     def _list(self, status: os.stat_result) -> None:
-        self._forget(guard(self.path, status) if self.guarded else "")
+        problem = guard(self.path, status) or guard_above(self.path) if self.guarded else ""
+        self._forget(problem)
         try:
             with os.scandir(self._text) as found:
                 names = []
@@ -148,6 +153,17 @@ def guard(path: Path, status: os.stat_result) -> str:
             f"close it with: chmod go-w {shlex.quote(str(path))}"
         )
     return ""
+
+
+def guard_above(path: Path) -> str:
+    """The same for the folder that ``path`` is in: whoever may write there may exchange ``path``,
+    if only for a link to another folder of the user's, such as one of a checkout."""
+    folder = path.parent
+    status = folder.stat()
+    # A group of the user's own, as many systems make one for each, is nobody else.
+    if status.st_gid == status.st_uid and not status.st_mode & stat.S_IWOTH:
+        return "" if status.st_uid in (os.geteuid(), 0) else guard(folder, status)
+    return guard(folder, status)
 
 
 def _cannot_read(path: Path, error: OSError) -> str:

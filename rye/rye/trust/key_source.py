@@ -19,7 +19,7 @@ from rye.trust.key_entry import (
     parse_approval,
     parse_trusted_key,
 )
-from rye.trust.key_folder import KeyFileProblem, KeyFolder, guard, read_key_file
+from rye.trust.key_folder import KeyFileProblem, KeyFolder, guard, guard_above, read_key_file
 
 _MEND = "mend it, or remove it"
 
@@ -111,7 +111,7 @@ def read_own_key(path: Path) -> KeyEntry:
     public_key, problem = b"", ""
     try:
         public_key = read_key_file(path, guarded=True)
-        problem = guard(path.parent, path.parent.stat())
+        problem = guard(path.parent, path.parent.stat()) or guard_above(path.parent)
         if not is_public_key(public_key):
             problem = f"{path} is not the PEM of an Ed25519 public key; {_MEND}"
     except KeyFileProblem as error:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from lilux.primitives.errors import HelperError
+from lilux.primitives.helper_answer import checked
 from lilux.primitives.helper_binary import broken_off, start_helper
 from lilux.primitives.helper_wire import Answer, Decoder, encode
 from lilux.primitives.output_text import STREAMS
@@ -78,7 +79,7 @@ class BlockingHelper:
             for answer in self._answers():
                 if answer.header["kind"] not in STREAMS:
                     self._has_job = False
-                    return answer
+                    return checked(fields["op"], answer)
                 if take is not None:
                     take(answer.header["kind"], answer.payload)
         except BaseException:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Protocol
 
 from lilux.primitives.errors import HelperError
+from lilux.primitives.helper_answer import checked
 from lilux.primitives.helper_binary import broken_off
 from lilux.primitives.helper_process import HelperProcess
 from lilux.primitives.helper_wire import Answer, Decoder, encode
@@ -83,7 +84,7 @@ class Helper:
         self._calls[number] = call
         try:
             self._send(frame)
-            return await call.future
+            return checked(fields["op"], await call.future)
         except asyncio.CancelledError:
             await self._end(number, call, fields.get("grace", 0))
             raise

@@ -95,11 +95,19 @@ class Decoder:
             if len(buffer) < end:
                 return
             body = _PREFIX.size + head
-            text = buffer[_PREFIX.size : body].decode()
-            header, length = _read(text)
-            if length != len(text):
-                raise ValueError("a frame of lilux-proc has more than its header")
+            header = _parsed(buffer[_PREFIX.size : body])
             with memoryview(buffer) as view:
                 payload = bytes(view[body:end])
             del buffer[:end]
             yield Answer(header, payload)
+
+
+def _parsed(head: bytearray) -> Any:
+    text = head.decode()
+    try:
+        header, length = _read(text)
+    except RecursionError:
+        raise ValueError("a header of lilux-proc is nested too deeply") from None
+    if length != len(text):
+        raise ValueError("a frame of lilux-proc has more than its header")
+    return header

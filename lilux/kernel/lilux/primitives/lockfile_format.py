@@ -17,6 +17,7 @@ refused, because readers differ on which of the two counts.
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Required, TypedDict
 
 import msgspec
@@ -104,11 +105,11 @@ def _tells_all(document: _Document, data: bytes) -> bool:
 def _add_unknown_fields(lockfile: Lockfile, data: bytes) -> None:
     try:
         document = _decode_untyped(data)
-        repeated = _path_to_repeated_key(json.loads(data, object_pairs_hook=_object_or_repeated))
+        steps = _steps_to_repeated_key(json.loads(data, object_pairs_hook=_object_or_repeated))
     except (ValueError, RecursionError) as error:
         raise _fault_of(error) from None
-    if repeated is not None:
-        raise LockfileFault(f"duplicate key in '{repeated}'")
+    if steps:
+        raise LockfileFault(f"duplicate key in '{_spelled(steps)}'")
     lockfile.resolved_chain = document["resolved_chain"]
     lockfile.extra = _without(document, _DOCUMENT_FIELDS)
     lockfile.root.extra = _without(document["root"], _ROOT_FIELDS)
@@ -133,17 +134,30 @@ def _object_or_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repea
     return fields
 
 
-def _path_to_repeated_key(node: Any, path: str = "") -> str | None:
+def _steps_to_repeated_key(node: Any) -> list[str | int]:
+    """From the key outwards; empty if there is none.
+
+    The place is spelled only once it is known: a long list below a key of a megabyte has as many
+    places of that length as it has entries.
+    """
     if isinstance(node, _Repeated):
-        return child_path(path, node).removeprefix(".")
+        return [str(node)]
+    children: Iterable[tuple[str | int, Any]] = ()
     if isinstance(node, dict):
-        children = [(child_path(path, key), value) for key, value in node.items()]
+        children = node.items()
     elif isinstance(node, list):
-        children = [(f"{path}[{index}]", value) for index, value in enumerate(node)]
-    else:
-        return None
-    found = (_path_to_repeated_key(value, where) for where, value in children)
-    return next((where for where in found if where is not None), None)
+        children = enumerate(node)
+    for step, child in children:
+        if isinstance(child, dict | list | _Repeated) and (steps := _steps_to_repeated_key(child)):
+            return [*steps, step]
+    return []
+
+
+def _spelled(steps: list[str | int]) -> str:
+    place = ""
+    for step in reversed(steps):
+        place = child_path(place, step) if isinstance(step, str) else f"{place}[{step}]"
+    return place.removeprefix(".")
 
 
 def encode_lockfile(lockfile: Lockfile) -> bytes:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dotenv.parser import Binding
 
 MAX_BYTES = 1024 * 1024
+# A file of half a million wrong lines is not to fill the log.
+_MAX_NOTICES = 20
 
 _NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPORT_LINE = pattern(r"\s*export\s")
@@ -32,7 +34,10 @@ _LOADER_NAME = pattern(
     r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH"
     r"|GIT_(?:SSH|CONFIG|ALTERNATE).*|GIT_(?:EXEC_PATH|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR)"
     r"|GIT_(?:ASKPASS|PROXY_COMMAND|TEMPLATE_DIR|DIR|COMMON_DIR|WORK_TREE)|SSH_ASKPASS"
-    r"|(?:UV|PIP|NPM_CONFIG)_.*|PAGER|MANPAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE",
+    r"|(?:UV|PIP|NPM_CONFIG)_.*|PAGER|MANPAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE"
+    # Where programs look for their settings, by which git for one starts others.
+    r"|HOME|XDG_(?:CONFIG|DATA)_(?:HOME|DIRS)|ZDOTDIR|GNUPGHOME|SHELL"
+    r"|OPENSSL_(?:CONF|ENGINES|MODULES)|MAKEFILES|MAKEFLAGS|(?:CARGO|RUSTUP)_HOME|RUSTC(?:_.*)?",
     re.IGNORECASE,
 )
 
@@ -100,6 +105,7 @@ def parse_dotenv(text: str, source: str) -> dict[str, str]:
 
     log = logging.getLogger(__name__)
     variables: dict[str, str] = {}
+    ignored: list[str] = []
     for binding in parse_stream(io.StringIO(text)):
         name, value = binding.key, binding.value
         if _EXPORT_LINE.match(binding.original.string):
@@ -107,11 +113,15 @@ def parse_dotenv(text: str, source: str) -> dict[str, str]:
         if name is None and not binding.error:
             continue
         if name is None or value is None or not _NAME.fullmatch(name) or "\0" in value:
-            log.warning("%s: line %d is not KEY=value; ignored", source, _first_line(binding))
+            ignored.append(f"line {_first_line(binding)} is not KEY=value; ignored")
         elif _LOADER_NAME.fullmatch(name):
-            log.warning("%s: %s is ignored: it decides what processes load", source, name)
+            ignored.append(f"{name} is ignored: it decides what processes load")
         else:
             variables[name] = value
+    for notice in ignored[:_MAX_NOTICES]:
+        log.warning("%s: %s", source, notice)
+    if len(ignored) > _MAX_NOTICES:
+        log.warning("%s: %d more lines are ignored", source, len(ignored) - _MAX_NOTICES)
     return variables
 
 

@@ -31,10 +31,10 @@ def mise_versions(path: Path, names: tuple[str, ...]) -> Iterator[str]:
     text = read_text_if_usable(path)
     if text is None:
         return
-    import tomllib
+    from lilux.primitives.bounded_toml import load_toml
 
     try:
-        tools = tomllib.loads(text).get("tools")
+        tools = load_toml(text).get("tools")
         # A list, since dotted keys nest values more deeply than the parser itself would go.
         versions = [list(_texts(tools.get(name))) for name in names if isinstance(tools, dict)]
     except (ValueError, RecursionError):

@@ -1,0 +1,158 @@
+"""Whatever a file or a helper says: a value, or an error of the tree. Long runs: torture."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lilux.primitives.bounded_toml import load_toml
+from lilux.primitives.errors import HelperError
+from lilux.primitives.lockfile import LockfileFault
+from lilux.primitives.lockfile_format import decode_lockfile
+from lilux.primitives.subprocess import SubprocessPrimitive
+from lilux.runtime.dotenv_file import parse_dotenv
+from lockfiles import document
+from proc_client import ProcClient
+
+from torture import fuzzing_helper, fuzzing_kernel
+from torture.fuzzing import Fuzz, try_out
+
+READERS = fuzzing_kernel.scenarios()
+CONNECTIONS = fuzzing_helper.scenarios()
+
+
+@pytest.mark.parametrize("fuzz", READERS, ids=lambda fuzz: fuzz.name)
+def test_any_input_is_read_or_refused(fuzz: Fuzz) -> None:
+    assert try_out(fuzz) >= fuzz.few
+
+
+@pytest.mark.parametrize("fuzz", CONNECTIONS, ids=lambda fuzz: fuzz.name)
+def test_any_frames_in_either_direction_are_survived(fuzz: Fuzz) -> None:
+    assert try_out(fuzz) >= fuzz.few
+
+
+def peak_of(call: Any) -> int:
+    """The most memory that was in use at once while it ran, in bytes."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_found_a_long_list_below_a_long_key_of_a_lockfile_takes_little_memory() -> None:
+    data = json.dumps(document(unknown={"k" * 20_000: [0] * 20_000})).encode()
+    assert peak_of(lambda: decode_lockfile(data)) < 20_000_000
+
+
+def test_found_a_repeated_key_deep_in_a_lockfile_is_still_named_by_its_place() -> None:
+    data = json.dumps(document(unknown={"a b": [0, {"c": "X"}]})).encode()
+    with pytest.raises(LockfileFault) as raised:
+        decode_lockfile(data.replace(b'"c": "X"', b'"c": "X", "c": 1'))
+    assert str(raised.value) == "duplicate key in 'unknown[\"a b\"][1].c'"
+
+
+def test_found_a_toml_key_of_thirty_thousand_parts_is_refused_at_once() -> None:
+    text = "[fine]\n" + "a." * 30_000 + "a = 1\n"
+
+    def load() -> None:
+        with pytest.raises(ValueError, match=r"^line 2 has more than 200 dots$"):
+            load_toml(text)
+
+    assert peak_of(load) < 5_000_000
+
+
+def test_found_a_dotenv_of_wrong_lines_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert parse_dotenv("?\n" * 1000 + "A=1\n", ".env") == {"A": "1"}
+    assert len(caplog.messages) == 21
+    assert caplog.messages[0] == ".env: line 1 is not KEY=value; ignored"
+    assert caplog.messages[-1] == ".env: 980 more lines are ignored"
+
+
+def frame(header: bytes, payload: bytes = b"") -> bytes:
+    return struct.pack("<II", 4 + len(header) + len(payload), len(header)) + header + payload
+
+
+@pytest.fixture
+def lying_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is written to this file is what the helper says."""
+    said = tmp_path / "said"
+    binary = tmp_path / "lilux-proc"
+    binary.write_text(f"#!/bin/sh\nhead -c 8 >/dev/null\nexec cat {said}\n")
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return said
+
+
+def test_found_a_deeply_nested_answer_ends_the_call_and_does_not_hang_it(
+    lying_helper: Path,
+) -> None:
+    lying_helper.write_bytes(frame(b"[" * 100_000))
+
+    async def call() -> None:
+        async with asyncio.timeout(15):
+            await SubprocessPrimitive().execute({"command": "true"})
+
+    with pytest.raises(HelperError, match="do not understand each other while a request"):
+        asyncio.run(call())
+
+
+@pytest.mark.parametrize(
+    ("op", "header"),
+    [
+        ("exec", {}),
+        ("exec", {"success": True, "stdout_bytes": 0, "tree": {}, "truncated": {}}),
+        ("kill", {"success": True}),
+        ("status", {"alive": "yes"}),
+        ("spawn", {"success": True, "pid": "7"}),
+        ("status", {"kind": "error"}),
+    ],
+)
+def test_found_an_answer_of_another_release_is_a_helper_error(
+    lying_helper: Path, op: str, header: dict[str, Any]
+) -> None:
+    lying_helper.write_bytes(frame(json.dumps({"id": 1, "kind": "result"} | header).encode()))
+
+    async def call() -> None:
+        primitive = SubprocessPrimitive()
+        if op == "exec":
+            await primitive.execute({"command": "true"})
+        elif op == "kill":
+            await primitive.kill(2**31 - 1)
+        elif op == "spawn":
+            await primitive.spawn("true", [])
+        else:
+            await primitive.status(1)
+
+    with pytest.raises(HelperError) as raised:
+        asyncio.run(call())
+    assert str(raised.value) == (
+        f"lilux-proc gave an answer to {op} that this program does not understand; "
+        "install lilux and lilux-proc of the same release"
+    )
+
+
+def test_a_frame_that_promises_more_than_it_brings_takes_no_memory_for_it() -> None:
+    with ProcClient() as client:
+        before = resident(client.process.pid)
+        client.socket.sendall(struct.pack("<II", 500_000_000, 2) + b"{}" + b"x" * 1000)
+        client.socket.sendall(b"y" * 1000)
+        assert resident(client.process.pid) - before < 50_000_000
+        assert client.close() == 0
+
+
+def resident(pid: int) -> int:
+    """Of the helper and all its own processes together."""
+    import psutil
+
+    process = psutil.Process(pid)
+    return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])

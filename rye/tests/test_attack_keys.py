@@ -1,0 +1,154 @@
+"""Attacks on who is trusted: folders of others, open keys, a project that vouches for itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from lilux.primitives.signing import ensure_keypair
+from rye.errors import KeyStoreError
+from rye.trust.operations import sign_item
+from rye_project import SUBPROCESS, Project
+from trust_world import Key, TrustWorld
+
+MALLORY = Key.new()
+TOOL = b'version: "1.0.0"\nexecutor_id: rye/core/primitives/subprocess\nconfig: {command: id}\n'
+
+gives_away = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> TrustWorld:
+    return TrustWorld(tmp_path)
+
+
+def problems(world: TrustWorld) -> tuple[str, ...]:
+    store = world.store()
+    assert store.lookup(MALLORY.fingerprint) is None
+    return store.problems()
+
+
+def test_a_link_to_the_keys_of_a_checkout_planted_in_an_open_ai_folder_does_not_count(
+    world: TrustWorld,
+) -> None:
+    """The folder that the link leads to belongs to the user, and only the user may write to it."""
+    world.put_key(world.project, MALLORY)
+    world.user.chmod(0o777)
+    (world.user / "trusted_keys").symlink_to(world.project / "trusted_keys")
+    (problem,) = problems(world)
+    assert problem == (
+        f"{world.user} may be changed by others (mode 0777); close it with: chmod go-w {world.user}"
+    )
+
+
+@gives_away
+def test_keys_in_an_ai_folder_owned_by_someone_else_do_not_count(world: TrustWorld) -> None:
+    world.put_key(world.user, MALLORY)
+    os.chown(world.user, 12345, -1)
+    (problem,) = problems(world)
+    assert problem == (
+        f"{world.user} belongs to another user (uid 12345); "
+        "make it yours, or use a user space that is"
+    )
+
+
+@gives_away
+def test_approvals_in_an_ai_folder_owned_by_someone_else_do_not_count(world: TrustWorld) -> None:
+    world.put_key(world.project, MALLORY)
+    world.store().approve(MALLORY.fingerprint)
+    assert world.store().lookup(MALLORY.fingerprint) == MALLORY.public
+    os.chown(world.user, 12345, -1)
+    assert len(problems(world)) == 1
+
+
+@gives_away
+def test_an_own_key_in_an_ai_folder_owned_by_someone_else_does_not_count(
+    world: TrustWorld,
+) -> None:
+    ensure_keypair(world.user / "keys")
+    os.chown(world.user, 12345, -1)
+    (entry,) = world.store().entries()
+    assert not entry.counts
+    assert entry.problem.startswith(f"{world.user} belongs to another user (uid 12345)")
+
+
+def test_an_ai_folder_that_is_opened_while_a_program_runs_is_noticed(world: TrustWorld) -> None:
+    world.put_key(world.user, MALLORY)
+    store = world.store()
+    assert store.lookup(MALLORY.fingerprint) == MALLORY.public
+    world.user.chmod(0o777)
+    store.stamp()
+    assert store.lookup(MALLORY.fingerprint) is None
+
+
+@gives_away
+def test_an_ai_folder_of_the_users_own_group_is_closed_enough(world: TrustWorld) -> None:
+    world.put_key(world.user, MALLORY)
+    os.chown(world.user, 0, 0)
+    world.user.chmod(0o775)
+    assert world.store().lookup(MALLORY.fingerprint) == MALLORY.public
+    os.chown(world.user, 0, 12345)
+    assert world.store().lookup(MALLORY.fingerprint) is None
+
+
+@gives_away
+def test_a_project_whose_ai_folder_belongs_to_someone_else_can_vouch_for_nothing(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path)
+    tool = project.folder("project") / "tools" / "theirs.yaml"
+    tool.write_bytes(MALLORY.sign(TOOL))
+    keys = project.folder("project") / "trusted_keys"
+    keys.mkdir()
+    (keys / f"{MALLORY.fingerprint}.toml").write_bytes(_entry_of_mallory())
+    for path in (project.path / ".ai").rglob("*"):
+        os.chown(path, 12345, 12345)
+    os.chown(project.path / ".ai", 12345, 12345)
+    result = project.run("theirs")
+    assert result.metadata["error_type"] == "UntrustedKeyError"
+    assert "which the project brings as that of 'mallory' and you have not approved" in str(
+        result.error
+    )
+
+
+def _entry_of_mallory() -> bytes:
+    from rye.trust.key_entry import render_trusted_key, trusted_key
+
+    return render_trusted_key(trusted_key(MALLORY.public, "mallory", "2026-11-03T14:25:30Z"))
+
+
+def test_a_private_key_with_open_permissions_signs_nothing_and_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path)
+    key = project.user / ".ai/keys/private_key.pem"
+    key.chmod(0o644)
+    tool = project.tool("t.yaml", TOOL.decode(), signed=False)
+    with pytest.raises(KeyStoreError) as raised:
+        sign_item(tool, project.context)
+    assert f"chmod 600 {key}" in str(raised.value)
+    assert "PRIVATE" not in str(raised.value)
+    assert tool.read_bytes() == TOOL
+    key.chmod(0o600)
+    assert sign_item(tool, project.context).changed
+
+
+def test_a_bundle_cannot_vouch_for_a_tool_of_the_project(tmp_path: Path) -> None:
+    """The key of whoever brings something to the system speaks for that, and for nothing else."""
+    project = Project(tmp_path)
+    keys = project.folder("system") / "trusted_keys"
+    keys.mkdir()
+    (keys / f"{MALLORY.fingerprint}.toml").write_bytes(_entry_of_mallory())
+    for space in ("system", "project"):
+        tool = project.folder(space) / "tools" / f"{space}.yaml"
+        tool.write_bytes(MALLORY.sign(TOOL))
+    assert project.run("system").success
+    assert project.run("project").metadata["error_type"] == "UntrustedKeyError"
+
+
+def test_a_project_cannot_run_its_own_file_as_a_primitive(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.yaml(SUBPROCESS, executor_id=None, config={"command": "false"})
+    project.command("tools/hello", "/bin/echo", "hello")
+    assert project.run("tools/hello").data["stdout"] == "hello\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from rye.errors import RyeError
 from rye.items.reader import read_item
 from rye.spaces.resolver import Resolver
+from rye.trust.signature import split_signature
 from rye_project import SUBPROCESS, Project
 
 ROUNDS = 150
@@ -19,6 +21,15 @@ TOOL = 'version: "1.0.0"\nexecutor_id: {executor}\nconfig: {{command: echo, args
 REFUSALS = {
     "UnsafePathError", "UnsignedError", "ChangedError", "ItemNotFoundError", "AmbiguousIdError",
 }  # fmt: skip
+
+
+PYTHON = """{line}__version__ = "1.0.0"
+__executor_id__ = "rye/core/runtimes/python_runtime"
+
+
+def main(**params):
+    return "{word}"
+"""
 
 
 @contextlib.contextmanager
@@ -167,3 +178,26 @@ def test_a_lockfile_swapped_for_a_link_is_not_written_through(
     with swapping(link(lockfile, precious), unlink):
         asyncio.run(calls())
     assert precious.read_text() == "precious"
+
+
+@pytest.mark.parametrize("line", ["", "#!/usr/bin/env python3\n"])
+def test_a_python_tool_exchanged_when_its_interpreter_starts_does_not_run(
+    tmp_path: Path, line: str
+) -> None:
+    """The worst moment there is: an interpreter that does it, before it opens the file."""
+    project = Project(tmp_path, shipped_system=True)
+    tool = project.tool("t.py", PYTHON.format(line=line, word="good"))
+    assert project.run("t").data == "good"
+    evil = tmp_path / "evil.py"
+    evil.write_bytes(tool.read_bytes().replace(b"good", b"evil"))
+    interpreter = project.path / ".venv/bin/python"
+    interpreter.parent.mkdir(parents=True)
+    interpreter.write_text(f'#!/bin/sh\nln -sf {evil} {tool}\nexec {sys.executable} "$@"\n')
+    interpreter.chmod(0o755)
+    # Nor can a caller say which hash is the right one.
+    changed = split_signature(evil.read_bytes(), "#").content_hash
+    result = project.run("t", {"tool_integrity": changed})
+    assert not result.success
+    assert f"{tool} was changed after it was verified, and was not run; run it again" in str(
+        result.error
+    )

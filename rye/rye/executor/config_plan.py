@@ -110,6 +110,7 @@ def _injected(
     chain: Sequence[ChainElement], anchor: Anchor | None, context: Context
 ) -> dict[str, str]:
     names = place_names(chain, context)
+    names["tool_integrity"] = chain[0].integrity
     if anchor is not None:
         names["anchor_path"] = str(anchor.path)
         if anchor.cwd is not None:

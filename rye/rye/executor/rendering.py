@@ -40,7 +40,7 @@ PARAMS_JSON = "params_json"
 ANCHOR_CWD = "__anchor_cwd"
 RESERVED = frozenset((
     "project_path", "user_space", "system_space", "tool_path", "tool_dir", "tool_parent",
-    "anchor_path", "runtime_lib", ANCHOR_CWD, PARAMS_JSON,
+    "anchor_path", "runtime_lib", "tool_integrity", ANCHOR_CWD, PARAMS_JSON,
 ))  # fmt: skip
 """What Rye injects, or would inject for another chain: never a parameter or an author's value."""
 ROUNDS = 3

@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:Rrs1HJLFhNouPeoyTf59RXufQEslfUz1IuBEaC3ancald9PazXan6ocV7e8IIjTBpRZ_LbB1CQSzl_0zPzx8Cg==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:7JT-kxL5hnJBp0eAB3wn6eTsz_w-wlnlvBaFrgRLNU3ezRSG8k8_69z9U4DjPN4OtHUF0rN-TC9SZXLLT6MYCw==:ea50f5c0626e3f0e
 """Finds files by a pattern of their paths."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:xc_MSXIGP3tHsC_qxf74SGScmJVOfZvMQGthJssLeENKpjN1WqbwMjLd2mr4AKGvZ73gkXQwI1zt_okh8B7CAw==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:CoOb4LO_OTJd8Lzrlpbk3TLBwuaU6tigUfrWFHAGHqOXLZy93VsRt_tfLnnrSBFMi_RizqddCBNWULiaWYooDQ==:ea50f5c0626e3f0e
 """Finds lines of files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

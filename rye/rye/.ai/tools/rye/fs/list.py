@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:1062b213d2a44e75c92545db82d080385c88708b9c58fd32b76159baf962d07a:oBn4pDq9wfeeyHFqVmnePsqz7MBvHoY4O__azfp-3yqxWe5ksykQcv_2h9-xrdc9HZgs1S0leAR60QgDBaS0BQ==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:1062b213d2a44e75c92545db82d080385c88708b9c58fd32b76159baf962d07a:MPJYHekbW9LVKoI3PVmO-jnLdinmYl8GGoATZduhgVExwrPDOluIs-1nU4XNbZ49BD2M8kq4iYc1jxDF5wrjAQ==:ea50f5c0626e3f0e
 """Lists a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

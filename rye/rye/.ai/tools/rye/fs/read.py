@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:a6csLhAIRWwqXqSWdXsIud2zRDln1LnZvYyB5tF3EiZxp7f-v0KGpQwK-r-WtTfeuhr0s8D4f03hLdlxtC2RBw==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:BYVvQVhduLLeIYui3sFnBxyNvOgFr5Bk-8dcAqQ0Pitb7jufePytT6HdjcCiSp9tdEdFJmE6sJ6vtd3qOsG9BA==:ea50f5c0626e3f0e
 """Reads a text file, whole or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:56bbd3f2e8fadc3878a189bfa378bf8579d001118b6d742561b10bc1785104ce:LjAXQFWs9c4oi347DTa3z2QijFBaxU3Pl1GEq5MzJI-jk6wUwzdSdpDsqV2vG5srKHjlwLGSyK4LrkluTNQeBQ==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:56bbd3f2e8fadc3878a189bfa378bf8579d001118b6d742561b10bc1785104ce:oPPNQdCuFFcOTpLqvdFaPakutKZW2m5Ru_2pgBz3ErlDfvji9vgF4wYvlwHhWNzVbfEhVAJVV1UZ9AdTMmsBDQ==:ea50f5c0626e3f0e
 """Writes a text file in one step."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

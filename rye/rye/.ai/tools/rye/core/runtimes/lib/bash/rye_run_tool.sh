@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:3JO048IuhSbit-GhpmRNZTJisCUJvvBI-zpsqxNTYGpKFie5msSuUUh5Ys1MIAQwFvONAe0soceo5kiutTi-Dw==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:2eZPaLO9qyAfOOG_94wk9JgQ5KdnKv-OW-1_ymxlJdR-eyyGOTK96gTP5xwICtB9hsFIDZTq9b1f1zdNpLTwDg==:ea50f5c0626e3f0e
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

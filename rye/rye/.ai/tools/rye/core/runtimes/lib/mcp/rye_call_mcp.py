@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:8U0kPQUBelIH46IhVloS98KyyoqNW-6Y3mybIAgzGgsqLXSipZPqIzfLKShs6hV44MrXNWfr9JzY775f9ou8AA==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:xQ_X26v5nxxikS-CGvTNOCiwibzuyLRfoWl01EKyyMOF0xpQ5jhUguAoyFlrxPMcLjXlC8JFaL55-o6f8fGfAw==:ea50f5c0626e3f0e
 """Calls one tool of an MCP server that speaks over stdio, and prints what it answers.
 
 Usage: ``python rye_call_mcp.py < call.json`` where the call is

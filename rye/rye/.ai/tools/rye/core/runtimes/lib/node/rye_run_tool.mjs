@@ -1,4 +1,4 @@
-// rye:signed:20261116T022312Z:20f67aa917786ef5f8a5afccb13cd32bb7d780085599f94a64d99880532117af:m7YoQvBtDfV2L8fR5QMGpRS9KGqXrqQ_zARq2875guwbaqS1ygIaQQqPHeywkxL-HvD7oLG21pH15-vLM-MLCQ==:c2ac0085406f5ba0
+// rye:signed:20261116T035748Z:20f67aa917786ef5f8a5afccb13cd32bb7d780085599f94a64d99880532117af:KpIyARZhQfRrLQBslbshannDoyrVeuOsqYgssLIiLqEIh6EJZXL2JA3JZ1JP-CpYL-nzTr2WGkjTRdVNv_FoBA==:ea50f5c0626e3f0e
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,8 +1,9 @@
-# rye:signed:20261116T022312Z:f02c12cd2e3096ac8501190c1f8b30dcfe2f059acf05d03c5341e33a1e3c9394:MfvvgLMn9-eU3snSJisuqWAHw2UY-l0nfVau1Vckrc8Gykf7OkGRPS5LaYELMI5A0-r_-Zzh7xED_aemcNYfBA==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:54e26f095ae16577debe11b6c1016502bccbd7c80ca5449e4ad490722d8b79a2:Qmr7OLmu9QvZsHVy_5lUyYd0f3MpfLILpPXgXlitt1W8KiaIWdm7Nh2xgxxEYA8GXaQ_RxXn4ok52iUlTj34DA==:ea50f5c0626e3f0e
 """Loads a Python tool by its path, calls it with the parameters on stdin, prints its result.
 
-Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH]]``; an empty
-anchor is none, and a tool that is the runtime's own file means the text ``script`` on stdin.
+Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``; an
+empty anchor is none, and a tool that is the runtime's own file means the text ``script`` on stdin.
+A tool that does not have this hash, without its signature line, was changed since, and is not run.
 
 The tool's ``main(**params)`` is called, or else its ``execute(params, project_path)``; either may
 be a coroutine function. What it returns is printed as JSON; what it prints goes to stderr, so
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Iterator, NoReturn  # noqa: UP035 - the project may bring an old Python
@@ -46,7 +48,8 @@ def run(argv: list[str]) -> int:
     result_fd = _keep_stdout_for_the_result()
     sys.argv = [tool_path]
     _import_only_source_below(verified)
-    result = _call(_load(tool_path), tool_path, params, project_path)
+    tool = _load(tool_path, *argv[5:6])
+    result = _call(tool, tool_path, params, project_path)
     sys.stdout.flush()
     if result is not None:
         _write_all(result_fd, _as_json(result, tool_path) + b"\n")
@@ -124,15 +127,40 @@ def _compile(source: str | bytes, name: str) -> Any:
     return compile(source, name, "exec", dont_inherit=True)
 
 
-def _load(tool_path: str) -> ModuleType:
+def _load(tool_path: str, integrity: str | None = None) -> ModuleType:
     with open(tool_path, "rb") as file:
         source = file.read()
+    if integrity is not None and _content_hash(source) != integrity:
+        raise ToolError(
+            f"{tool_path} was changed after it was verified, and was not run; run it again"
+        )
     # Not the file's own name: a tool called json.py would take the place of json.
     module = ModuleType("rye_tool")
     module.__file__ = tool_path
     sys.modules["rye_tool"] = module
     exec(_compile(source, tool_path), module.__dict__)  # noqa: S102 - a verified tool
     return module
+
+
+# The one place and the one spelling of a signature line.
+_SIGNATURE = re.compile(
+    rb"((?:\xef\xbb\xbf)?(?:#![^\n]*\n)?)# rye:signed:[0-9]{8}T[0-9]{6}Z:[0-9a-f]{64}"
+    rb":[A-Za-z0-9_-]{85}[AQgw]==:[0-9a-f]{16}\r?\n"
+)
+
+
+def _content_hash(source: bytes) -> str:
+    """What a signature covers and a lockfile pins: SHA-256 of the file without its line."""
+    line = _SIGNATURE.match(source)
+    content = source if line is None else line[1] + source[line.end() :]
+    for name in ("_sha2", "_sha256"):  # what hashlib would load, among much else
+        try:
+            return str(__import__(name).sha256(content).hexdigest())
+        except ImportError:
+            continue
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
 
 
 def _call(tool: ModuleType, path: str, params: dict[str, Any], project_path: str) -> Any:

@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:d4c1e9da67ad39ea80e696f0d10df986cd71409c3fad878f831ba645f9053cf9:54T77jTPR2o_hLb3BtPNvjIbIeCllJQYMXrtMOeNhPnKfWoSB2IZxUr1lO2C6bjaY3Xqx3S8W6M6vLd1VFxUDw==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:d4c1e9da67ad39ea80e696f0d10df986cd71409c3fad878f831ba645f9053cf9:4B0-R3NhEL1B066aFqC8Ml8cKtgIPPQ7fCMTClczAWYvHTEcLHLVIkVXiC0WN2mb-fJapM_OECMxVnWgs7P2BA==:ea50f5c0626e3f0e
 """Text files of a tool: read within a bound, written whole or not at all."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:cLsxAOvB01gpd30H9xW66LdMK-WKbDL_ysOPO2EgQ2B0ebsMT9qYXzpiR-W87vVUrqSTpd6srz4L69p7b693AA==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:tOYO7eXrUpY40guPWqEQHXML2VWPjExsMFxwPleZTZ-YwSL67KDKYSf5IIZxfCksCS3tFBgTBd6ICyeibfKrDA==:ea50f5c0626e3f0e
 """Walking through a folder within a bound, and patterns of paths.
 
 Symbolic links are shown but never followed, so that a walk stays where it began and ends.

@@ -1,4 +1,4 @@
-# rye:signed:20261116T022312Z:61535cee91789621af1d9d4aea504cd4e3c8d97bb5b0168c8e47a05b217905ff:VLkdgg-0gUcSVyQ3Ee7nmMHEHkPr0NXcPyDHAyKIibtOMMd7UuiVnHlX5ByCLLEVF2zDMW37mX8eexYJG04_Bg==:c2ac0085406f5ba0
+# rye:signed:20261116T035748Z:61535cee91789621af1d9d4aea504cd4e3c8d97bb5b0168c8e47a05b217905ff:zD6oWwDZzScYDHtvqLhkPORkflfOuhfSrBStMnW6tf5nsR7f0Z_cmQipw_qarzetANuhwhr0qwahZBfyx6nFAw==:ea50f5c0626e3f0e
 """Paths of a tool, kept inside the project.
 
 A path is relative to the project, or absolute and inside of it. ``..`` and symbolic links are

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035748Z:a87dfa80c19b2b14fd5fa02d7c0958f15aba0e3eaa57b9e0d10f27b0893ab9c7:ysgOM2HO7eTd9Q_UyDGGMh9CodEsWEdjhELouLeBEf63447r455ejAD0TaSDnO-t-YU2zkkiQigcOzep0kiKBg==:ea50f5c0626e3f0e
+# rye:signed:20261116T035820Z:a87dfa80c19b2b14fd5fa02d7c0958f15aba0e3eaa57b9e0d10f27b0893ab9c7:mru78_OudpqQCnVINFsDQFnL5DHCx2yYjvBp993eoi9UYohLdpEZZIP3vJrhPOvkMm1urZGbn0BV3yl-AqQzAg==:818f26b0dcd017d4
 """Replaces a piece of text in a file."""
 
 from __future__ import annotations

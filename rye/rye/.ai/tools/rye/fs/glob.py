@@ -1,4 +1,4 @@
-# rye:signed:20261116T035748Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:7JT-kxL5hnJBp0eAB3wn6eTsz_w-wlnlvBaFrgRLNU3ezRSG8k8_69z9U4DjPN4OtHUF0rN-TC9SZXLLT6MYCw==:ea50f5c0626e3f0e
+# rye:signed:20261116T035820Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:6WHfyGKA6wdMuIw005z3ZMeUVcDN2FAu0HtF9BTYLkAQF7C-8IYam98jNZBNEgoFtAEEjjOZT-NOBUWK7bnAAQ==:818f26b0dcd017d4
 """Finds files by a pattern of their paths."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035748Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:CoOb4LO_OTJd8Lzrlpbk3TLBwuaU6tigUfrWFHAGHqOXLZy93VsRt_tfLnnrSBFMi_RizqddCBNWULiaWYooDQ==:ea50f5c0626e3f0e
+# rye:signed:20261116T035820Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:ZAsK-vV9Z2vjq8IasMNywqvXsSeaD7EApxRc66gbHxf-qoI94qAkD8uS4ao-DBjJ3y1tM8n_o2xPtyUcqRayCA==:818f26b0dcd017d4
 """Finds lines of files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

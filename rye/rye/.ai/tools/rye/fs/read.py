@@ -1,4 +1,4 @@
-# rye:signed:20261116T035748Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:BYVvQVhduLLeIYui3sFnBxyNvOgFr5Bk-8dcAqQ0Pitb7jufePytT6HdjcCiSp9tdEdFJmE6sJ6vtd3qOsG9BA==:ea50f5c0626e3f0e
+# rye:signed:20261116T035820Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:LaCttuVla_RVjW-pkuP8KaAwb8dIKpCVPo6O-ehev61u-AiVCEmqLLeTm6ktvyN9wbxpF96w8l9aB3FXtbItBg==:818f26b0dcd017d4
 """Reads a text file, whole or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035748Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:2eZPaLO9qyAfOOG_94wk9JgQ5KdnKv-OW-1_ymxlJdR-eyyGOTK96gTP5xwICtB9hsFIDZTq9b1f1zdNpLTwDg==:ea50f5c0626e3f0e
+# rye:signed:20261116T035820Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:q1o6pB-wTJm4J-OwLPOcxXvJZbqhFd6bijwbAkZF8Yhn7T5UH-rIV4UuCt2n2BOPk2akVFT7TstG1NNzjBwGCg==:818f26b0dcd017d4
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

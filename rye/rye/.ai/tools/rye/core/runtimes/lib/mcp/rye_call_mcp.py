@@ -1,4 +1,4 @@
-# rye:signed:20261116T035748Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:xQ_X26v5nxxikS-CGvTNOCiwibzuyLRfoWl01EKyyMOF0xpQ5jhUguAoyFlrxPMcLjXlC8JFaL55-o6f8fGfAw==:ea50f5c0626e3f0e
+# rye:signed:20261116T035820Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:87NfYWR1YbYVBzBuOPhbtP1cJBVAHhgMhGJRmVEIF8WkKJ_f9evXNDI8kfrsXmjOjnjpUG9M4NZQsnkyDyQcCA==:818f26b0dcd017d4
 """Calls one tool of an MCP server that speaks over stdio, and prints what it answers.
 
 Usage: ``python rye_call_mcp.py < call.json`` where the call is

@@ -1,4 +1,4 @@
-// rye:signed:20261116T035748Z:8c6d22ec9a9312e9723ab34c6b55c10c19661d9ba80743b98d0b2e5d845fc861:bKGNrtww38miCXn1-N6-9zJ7FRoqtZryU-wHmPP7Go5Z3YrNIW4ymxU__z67OdG4ZfUoiVqOzFQS24cbsYRRDQ==:ea50f5c0626e3f0e
+// rye:signed:20261116T035820Z:8c6d22ec9a9312e9723ab34c6b55c10c19661d9ba80743b98d0b2e5d845fc861:m3wNazctzesPseuKXEB9QIaUFhqNstNNmB_nQwIuLb9mJCOGT-mbiENGP9JT5VeGYno-o5-0EbX4h-c7HOb_Cw==:818f26b0dcd017d4
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

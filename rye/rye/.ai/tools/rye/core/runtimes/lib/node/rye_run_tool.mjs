@@ -1,4 +1,4 @@
-// rye:signed:20261116T035748Z:20f67aa917786ef5f8a5afccb13cd32bb7d780085599f94a64d99880532117af:KpIyARZhQfRrLQBslbshannDoyrVeuOsqYgssLIiLqEIh6EJZXL2JA3JZ1JP-CpYL-nzTr2WGkjTRdVNv_FoBA==:ea50f5c0626e3f0e
+// rye:signed:20261116T035820Z:20f67aa917786ef5f8a5afccb13cd32bb7d780085599f94a64d99880532117af:_wk_FMN69ZJStkyOSQl7WDMoX6dH0okBYPQbJcjhpXZviqV4fcJG4v69YKKjdPQylV-KnZXpMOEphnyrLbMnCw==:818f26b0dcd017d4
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035748Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:tOYO7eXrUpY40guPWqEQHXML2VWPjExsMFxwPleZTZ-YwSL67KDKYSf5IIZxfCksCS3tFBgTBd6ICyeibfKrDA==:ea50f5c0626e3f0e
+# rye:signed:20261116T035820Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:q3yF6K8DDvIPuvc6L2YpiSW4uPuSZ4k0RfuzoPJ5f4a-Epvy6qbvC0-dvSN19LVzsAMTAVEMMMUbrtaqjdHbDg==:818f26b0dcd017d4
 """Walking through a folder within a bound, and patterns of paths.
 
 Symbolic links are shown but never followed, so that a walk stays where it began and ends.

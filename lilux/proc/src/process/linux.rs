@@ -54,16 +54,26 @@ pub fn is_our_child(pid: Pid) -> bool {
 }
 
 /// Whether a process stands below this one, by the parents that /proc names.
-pub fn descends_from_us(pid: Pid) -> bool {
+pub fn descends_from_us(pid: Pid) -> io::Result<bool> {
     let us = rustix::process::getpid();
-    let mut current = Some(pid);
-    while let Some(stat) = current.and_then(proc_stat) {
-        current = Pid::from_raw(stat.parent);
-        if current == Some(us) {
-            return true;
+    let mut current = pid;
+    loop {
+        let stat = match read_stat(current) {
+            Ok(Some(stat)) => stat,
+            Err(error) if is_shortage(&error) => return Err(error),
+            Ok(None) | Err(_) => return Ok(false),
+        };
+        match Pid::from_raw(stat.parent) {
+            Some(parent) if parent == us => return Ok(true),
+            Some(parent) => current = parent,
+            None => return Ok(false),
         }
     }
-    false
+}
+
+/// Whether there was no descriptor to look with; that passes when others are closed.
+pub fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// What there is to be seen of a pid.

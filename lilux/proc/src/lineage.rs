@@ -183,19 +183,22 @@ pub fn serve(connection: Connection, line: UnixStream, platform: Platform) -> io
     let (sender, events) = channel();
     let WorkerParts { launcher, supervision, keeper } = worker_parts(line, platform, &sender)?;
     let outbox = Outbox::new(connection.writing)?;
-    relay(keeper.reading, Some(Arc::clone(&outbox)), sender.clone())?;
-    let closing = sender.clone();
-    on_signal(move || drop(closing.send(Event::Closed)))?;
-    Server::new(connection.reading, outbox, launcher, supervision, Some(keeper.outbox), sender)
-        .run(&events)?;
+    let to_caller = Arc::clone(&outbox);
+    let server =
+        Server::new(connection.reading, outbox, launcher, supervision, Some(keeper.outbox), sender);
+    let hung_up = Arc::clone(&server);
+    relay(keeper.reading, Some(to_caller), move || hung_up.close())?;
+    let signalled = Arc::clone(&server);
+    on_signal(move || signalled.close())?;
+    server.run(&events)?;
     Ok(0)
 }
 
-/// The keeper's answers are the caller's; its end is ours.
+/// The keeper's answers are the caller's; its end is ours, which `at_the_end` brings about.
 pub fn relay(
     reading: OwnedFd,
     outbox: Option<Arc<Outbox>>,
-    events: Sender<Event>,
+    at_the_end: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let waker = Waker::new()?;
     std::thread::Builder::new().name("relay".into()).stack_size(64 * 1024).spawn(move || {
@@ -210,7 +213,7 @@ pub fn relay(
                 outbox.send_raw(&frame.header, &frame.payload);
             }
         }
-        let _ = events.send(Event::Closed);
+        at_the_end();
     })?;
     Ok(())
 }

@@ -147,8 +147,7 @@ impl Server {
             match event {
                 #[cfg(target_os = "linux")]
                 Event::Sweep(request) => self.supervision.sweep_for(&request),
-                Event::Closed => self.close(),
-                Event::Idle => {}
+                Event::Closed | Event::Idle => {}
             }
             let jobs = lock(&self.jobs);
             if jobs.closing && jobs.running.is_empty() {
@@ -158,9 +157,12 @@ impl Server {
         Ok(())
     }
 
-    fn close(&self) {
+    /// Ends every job, and with the last one [`Self::run`]. Not for the main thread, which has
+    /// descriptors of its own and so cannot wake the others.
+    pub fn close(&self) {
         let mut jobs = lock(&self.jobs);
         jobs.closing = true;
+        let _ = self.events.send(Event::Closed);
         for control in jobs.running.values() {
             control.kill();
         }
@@ -191,10 +193,7 @@ impl Server {
             match frame {
                 Ok(Some(Ok(frame))) => self.handle(frame, turn, waker),
                 Ok(Some(Err(invalid))) => self.refuse(0, &invalid),
-                Ok(None) | Err(_) => {
-                    let _ = self.events.send(Event::Closed);
-                    return;
-                }
+                Ok(None) | Err(_) => return self.close(),
             }
             if self.waiting.load(Ordering::SeqCst) >= self.max_idle {
                 return;

@@ -97,7 +97,9 @@ def test_a_body_never_follows_to_another_origin(server: LoopbackServer) -> None:
         assert (result.attempts, other.requests) == (1, [])
 
 
-@pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "file:///etc/passwd", "http://[::/"])
+@pytest.mark.parametrize(
+    "location", ["ftp://127.0.0.1/", "file:///etc/passwd", "http://[::/", "javascript:alert(1)"]
+)
 def test_a_redirect_away_from_http_is_refused(server: LoopbackServer, location: str) -> None:
     server.on("/", redirect(location))
     result = call({"url": server.url, "follow_redirects": True})

@@ -24,7 +24,7 @@ PROMISED_SECONDS = 1.0
 
 def killed(times: int, _folder: Path) -> Outcome:
     """At random moments, while jobs with daemons start and run."""
-    numbers = random.Random(SEED)  # noqa: S311 - a repeatable series
+    numbers = random.Random(SEED)
     lost: list[str] = []
     took: list[float] = []
     for turn in range(times):
@@ -34,7 +34,7 @@ def killed(times: int, _folder: Path) -> Outcome:
             env=children.environment(),
             stdout=subprocess.PIPE,
         ) as caller:
-            assert caller.stdout is not None  # noqa: S101 - it was asked for
+            assert caller.stdout is not None
             caller.stdout.readline()
             if turn % 2:
                 # Each job has four processes; else the moment is a random one of their start.

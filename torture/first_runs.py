@@ -18,7 +18,8 @@ PROCESSES = 50
 
 def at_once(times: int, folder: Path) -> Outcome:
     """Fifty processes; all succeed, and one valid lockfile is there."""
-    tried, lost = 0, []
+    tried = 0
+    lost: list[str] = []
     for turn in range(times):
         place = folder / str(turn)
         place.mkdir()
@@ -30,6 +31,10 @@ def at_once(times: int, folder: Path) -> Outcome:
 
 def _fork_and_run(folder: Path) -> Outcome:
     """Forked from one process that has loaded everything, so that they do run at once."""
+    # What is imported on use is imported by a run elsewhere.
+    elsewhere = Project(folder / "elsewhere")
+    elsewhere.command("hello", "/bin/true")
+    elsewhere.run("hello")
     project = Project(folder)
     project.command("tools/hello", "/bin/echo", "hi")
     start, go = os.pipe()

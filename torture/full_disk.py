@@ -44,7 +44,7 @@ class Writer:
     """Something that replaces a file by another version of it."""
 
     name: str
-    write: Callable[[str], None]
+    write: Callable[[str], object]
     read: Callable[[], str]
 
 

@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 30
 def in_flight(times: int, _folder: Path) -> Outcome:
     """One of keeper, guardian and worker is killed while trees of processes start, run and end."""
     before = Before()
-    lost, broken_off = asyncio.run(_kill_again_and_again(times, random.Random(SEED)))  # noqa: S311 - a repeatable series
+    lost, broken_off = asyncio.run(_kill_again_and_again(times, random.Random(SEED)))
     calls = times * CALLS_IN_FLIGHT
     return Outcome(
         tried=times,
@@ -88,9 +88,7 @@ def _only_helper() -> list[psutil.Process]:
     """Keeper, guardian and worker of this loop, once the last of those before them has gone."""
 
     def helpers() -> list[psutil.Process]:
-        return [
-            p for p in psutil.Process().children() if p.name() == "lilux-proc" and is_alive(p)
-        ]
+        return [p for p in psutil.Process().children() if p.name() == "lilux-proc" and is_alive(p)]
 
     wait_until(lambda: len(helpers()) == 1, "one helper is there")
     return lineage(helpers()[0].pid)
@@ -101,7 +99,7 @@ def starting(times: int, _folder: Path) -> Outcome:
 
     Some die before the one below them has begun, which has to notice by itself.
     """
-    numbers = random.Random(SEED)  # noqa: S311 - a repeatable series
+    numbers = random.Random(SEED)
     before = Before()
     lost: list[str] = []
     for turn in range(times):

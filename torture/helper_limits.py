@@ -15,6 +15,7 @@ from pathlib import Path
 from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
 from proc_client import find_binary
+from processes import wait_until
 
 from torture.leftovers import Before, Mark
 from torture.scenario import CannotBeTriedError, Outcome
@@ -68,7 +69,7 @@ def orphans(times: int, folder: Path) -> Outcome:
 
 async def _crowd(turn: int, *, may_lack_a_helper: bool = False) -> list[str]:
     primitive = SubprocessPrimitive()
-    mark = Mark(random.Random(SEED + turn))  # noqa: S311 - a repeatable series
+    mark = Mark(random.Random(SEED + turn))
     tree = {"command": "sh", "args": ["-c", mark.tree("echo done")], "render": False}
 
     async def one(number: int) -> list[str]:
@@ -104,7 +105,7 @@ async def _recovers(primitive: SubprocessPrimitive) -> list[str]:
 
 async def _leave_many(go: Path, *, hogs: int) -> list[str]:
     primitive = SubprocessPrimitive()
-    mark = Mark(random.Random(SEED + hogs))  # noqa: S311 - a repeatable series
+    mark = Mark(random.Random(SEED + hogs))
     script = (
         f"i=0; while [ $i -lt {ORPHANS} ]; do (setsid sleep 60 {mark.text} &); i=$((i+1)); done\n"
         f"echo > {go}.up; while [ ! -e {go} ]; do sleep 0.01; done"
@@ -112,7 +113,7 @@ async def _leave_many(go: Path, *, hogs: int) -> list[str]:
     leaving = asyncio.create_task(
         primitive.execute({"command": "sh", "args": ["-c", script], "render": False})
     )
-    await _exists(Path(f"{go}.up"))
+    await asyncio.to_thread(wait_until, Path(f"{go}.up").exists, "the orphans are up")
     holding = [
         asyncio.create_task(primitive.execute({"command": "sleep", "args": ["60"]}))
         for _ in range(hogs)
@@ -128,12 +129,6 @@ async def _leave_many(go: Path, *, hogs: int) -> list[str]:
         task.cancel()
     await asyncio.gather(*holding, return_exceptions=True)
     return lost
-
-
-async def _exists(path: Path) -> None:
-    async with asyncio.timeout(30):
-        while not path.exists():
-            await asyncio.sleep(0.005)
 
 
 @contextlib.contextmanager

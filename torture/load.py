@@ -64,8 +64,7 @@ def _memory() -> dict[str, int]:
     below = [process for helper in helpers for process in lineage(helper.pid)]
     names = ["the caller", *("keeper", "guardian", "worker")[: len(below)]]
     return {
-        name: process.memory_info().rss
-        for name, process in zip(names, [own, *below], strict=False)
+        name: process.memory_info().rss for name, process in zip(names, [own, *below], strict=False)
     }
 
 

@@ -36,7 +36,7 @@ ENDS = ("timeout", "cancel", "close")
 def ended(times: int, _folder: Path) -> Outcome:
     """Stopped groups, children and jobs that ignore SIGTERM; by timeout, cancel and close."""
     before = Before()
-    numbers = random.Random(SEED)  # noqa: S311 - a repeatable series
+    numbers = random.Random(SEED)
     lost: list[str] = []
     for turn in range(times):
         kind, end = KINDS[turn % len(KINDS)], ENDS[turn // len(KINDS) % len(ENDS)]

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import resource
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from lilux.primitives.errors import LiluxError
 from lilux.primitives.subprocess import SubprocessPrimitive
 from lilux.runtime.auth import AuthStore
 from rye_project import Project
+from scarce_descriptors import descriptors_left
 
 from torture import children
 from torture.leftovers import Before
 from torture.scenario import Outcome
 
-LIMIT = 256
 MOST_FREE = 6
-ENOUGH = 100
+ENOUGH = 24
 SHORTAGE = "too many open files"
 
 Call = Callable[[int], Awaitable[str | None]]
@@ -65,18 +62,18 @@ def _calls(folder: Path) -> dict[str, Call]:
         def in_a_loop_of_its_own() -> str | None:
             with asyncio.Runner() as runner:
                 runner.get_loop()
-                with _only(free):
+                with descriptors_left(free):
                     return runner.run(_outcome(_echo()))
 
         return await asyncio.to_thread(in_a_loop_of_its_own)
 
     async def warm_helper(free: int) -> str | None:
-        with _only(free):
+        with descriptors_left(free):
             return await _outcome(_echo())
 
     async def tool(free: int) -> str | None:
         async with project.executor() as executor:
-            with _only(free):
+            with descriptors_left(free):
                 return (await executor.execute("hello")).error
 
     async def keep_token() -> str | None:
@@ -84,7 +81,7 @@ def _calls(folder: Path) -> dict[str, Call]:
         return None if await store.get_token("service") == "kept" else "another token"
 
     async def token(free: int) -> str | None:
-        with _only(free):
+        with descriptors_left(free):
             return await _outcome(keep_token())
 
     return {"a new helper": new_helper, "a process": warm_helper, "a tool": tool, "a token": token}
@@ -103,22 +100,5 @@ async def _outcome(call: Awaitable[str | None]) -> str | None:
         return str(error)
 
 
-@contextlib.contextmanager
-def _only(free: int) -> Iterator[None]:
-    """Leaves so many descriptors free."""
-    held: list[int] = []
-    with contextlib.suppress(OSError):
-        while True:
-            held.append(os.open(os.devnull, os.O_RDONLY))
-    for _ in range(free):
-        os.close(held.pop())
-    try:
-        yield
-    finally:
-        for descriptor in held:
-            os.close(descriptor)
-
-
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
     children.tell(asyncio.run(_try_all(Path(sys.argv[1]), int(sys.argv[2]))))

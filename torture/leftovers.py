@@ -43,7 +43,7 @@ class Before:
             if process.pid not in self._processes and is_alive(process)
         ]
         if (more := _descriptors() - self._descriptors) > 0:
-            found.append(f"{more} descriptors are left open")
+            found.append(f"descriptors left open: {more}")
         return found
 
 

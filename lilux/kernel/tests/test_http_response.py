@@ -107,6 +107,14 @@ def test_a_redirect_away_from_http_is_refused(server: LoopbackServer, location: 
     assert len(server.requests) == 1
 
 
+def test_a_redirect_to_what_is_no_address_is_refused_in_our_words(server: LoopbackServer) -> None:
+    server.on("/", redirect("javascript:alert(1)"))
+    assert call({"url": server.url, "follow_redirects": True}).error == (
+        f"redirect refused: GET {server.url}: the new address is not http or https; "
+        "request the final address"
+    )
+
+
 def test_a_redirect_loop_ends(server: LoopbackServer) -> None:
     server.on("/", redirect("/"))
     result = call({"url": server.url, "follow_redirects": True, "retry": {"max_attempts": 2}})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -104,7 +106,7 @@ def starting(times: int, _folder: Path) -> Outcome:
     lost: list[str] = []
     for turn in range(times):
         mark = Mark(numbers)
-        with ProcClient(timeout=PATIENCE_SECONDS) as client:
+        with _quietly(), ProcClient(timeout=PATIENCE_SECONDS) as client:
             with contextlib.suppress(OSError):
                 client.send("exec", command="sh", args=["-c", mark.tree()])
             killed = _kill_when_it_appears(client.process.pid, numbers.randrange(3))
@@ -117,6 +119,19 @@ def starting(times: int, _folder: Path) -> Outcome:
                 pass
         lost += mark.left()
     return Outcome(tried=times, lost=(*lost, *before.left()))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """A helper whose guardian dies before it begins says so on stderr, as it should."""
+    own = os.dup(2)
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - there is no Path of it
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
 
 
 def _kill_when_it_appears(keeper: int, which: int) -> str:

@@ -23,13 +23,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+use rustix::process::{Pid, WaitOptions, waitpid};
+#[cfg(target_os = "linux")]
+use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
 
 use crate::clock::wait_for;
 use crate::frame::FrameReader;
 use crate::launch::Launcher;
 use crate::outbox::Outbox;
 use crate::platform::Platform;
+#[cfg(target_os = "linux")]
+use crate::process::linux::end_session;
 use crate::server::{Event, Server};
 use crate::tree::Supervision;
 #[cfg(target_os = "linux")]
@@ -97,6 +101,10 @@ impl Lineage {
         let launcher = Launcher::new(self.platform);
         Server::new(connection.reading, outbox, launcher, supervision, None, sender)
             .run(&events)?;
+        #[cfg(target_os = "linux")]
+        if self.platform == Platform::Linux {
+            end_what_a_killed_guardian_left(self.below);
+        }
         wait_for_child(self.below)
     }
 
@@ -128,6 +136,23 @@ fn guard(work: impl FnOnce() -> io::Result<u8>) -> ! {
             end_process(waited)
         }
         Err(error) => end_process(Err(error)),
+    }
+}
+
+/// A guardian that was killed has ended nothing, and if the worker was killed in the same instant,
+/// neither has anybody else. What stayed in their session can still be found: its id, the pid of
+/// the guardian, is not given to another before the guardian is reaped.
+#[cfg(target_os = "linux")]
+fn end_what_a_killed_guardian_left(guardian: Pid) {
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(guardian), ended) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(Some(status)) if status.terminating_signal().is_some() => {
+                return end_session(guardian);
+            }
+            _ => return,
+        }
     }
 }
 

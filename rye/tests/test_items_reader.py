@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rye.errors import ItemFormatError, ItemNotFoundError, UnsafePathError
 from rye.items.reader import MAX_ITEM_BYTES, read_item
+from scarce_descriptors import descriptors_left
 
 
 @pytest.fixture
@@ -131,6 +132,22 @@ def test_a_file_that_may_not_be_read_is_named(root: Path) -> None:
     assert str(caught.value) == (
         f"{path}: cannot be read (permission denied); check its permissions and its disk"
     )
+
+
+def test_a_file_that_finds_no_descriptor_is_not_called_unsafe(root: Path) -> None:
+    path = root / "tools" / "a.py"
+    path.write_text("x")
+    error: Exception | None = None
+    with descriptors_left(0):
+        try:
+            read_item(path, root)
+        except ItemFormatError as caught:
+            error = caught
+    assert str(error) == (
+        f"{path}: cannot be read (too many open files); close files, or raise the limit of open "
+        "files (ulimit -n)"
+    )
+    assert read_item(path, root).content == b"x"
 
 
 def test_no_descriptor_is_left_open(root: Path) -> None:

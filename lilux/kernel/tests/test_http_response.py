@@ -97,12 +97,22 @@ def test_a_body_never_follows_to_another_origin(server: LoopbackServer) -> None:
         assert (result.attempts, other.requests) == (1, [])
 
 
-@pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "file:///etc/passwd", "http://[::/"])
+@pytest.mark.parametrize(
+    "location", ["ftp://127.0.0.1/", "file:///etc/passwd", "http://[::/", "javascript:alert(1)"]
+)
 def test_a_redirect_away_from_http_is_refused(server: LoopbackServer, location: str) -> None:
     server.on("/", redirect(location))
     result = call({"url": server.url, "follow_redirects": True})
     assert not result.success
     assert len(server.requests) == 1
+
+
+def test_a_redirect_to_what_is_no_address_is_refused_in_our_words(server: LoopbackServer) -> None:
+    server.on("/", redirect("javascript:alert(1)"))
+    assert call({"url": server.url, "follow_redirects": True}).error == (
+        f"redirect refused: GET {server.url}: the new address is not http or https; "
+        "request the final address"
+    )
 
 
 def test_a_redirect_loop_ends(server: LoopbackServer) -> None:

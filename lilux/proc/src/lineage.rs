@@ -23,13 +23,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+use rustix::process::{Pid, WaitOptions, waitpid};
+#[cfg(target_os = "linux")]
+use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
 
 use crate::clock::wait_for;
 use crate::frame::FrameReader;
 use crate::launch::Launcher;
 use crate::outbox::Outbox;
 use crate::platform::Platform;
+#[cfg(target_os = "linux")]
+use crate::process::linux::end_session;
 use crate::server::{Event, Server};
 use crate::tree::Supervision;
 #[cfg(target_os = "linux")]
@@ -97,6 +101,10 @@ impl Lineage {
         let launcher = Launcher::new(self.platform);
         Server::new(connection.reading, outbox, launcher, supervision, None, sender)
             .run(&events)?;
+        #[cfg(target_os = "linux")]
+        if self.platform == Platform::Linux {
+            end_what_a_killed_guardian_left(self.below);
+        }
         wait_for_child(self.below)
     }
 
@@ -128,6 +136,23 @@ fn guard(work: impl FnOnce() -> io::Result<u8>) -> ! {
             end_process(waited)
         }
         Err(error) => end_process(Err(error)),
+    }
+}
+
+/// A guardian that was killed has ended nothing, and if the worker was killed in the same instant,
+/// neither has anybody else. What stayed in their session can still be found: its id, the pid of
+/// the guardian, is not given to another before the guardian is reaped.
+#[cfg(target_os = "linux")]
+fn end_what_a_killed_guardian_left(guardian: Pid) {
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(guardian), ended) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(Some(status)) if status.terminating_signal().is_some() => {
+                return end_session(guardian);
+            }
+            _ => return,
+        }
     }
 }
 
@@ -183,19 +208,22 @@ pub fn serve(connection: Connection, line: UnixStream, platform: Platform) -> io
     let (sender, events) = channel();
     let WorkerParts { launcher, supervision, keeper } = worker_parts(line, platform, &sender)?;
     let outbox = Outbox::new(connection.writing)?;
-    relay(keeper.reading, Some(Arc::clone(&outbox)), sender.clone())?;
-    let closing = sender.clone();
-    on_signal(move || drop(closing.send(Event::Closed)))?;
-    Server::new(connection.reading, outbox, launcher, supervision, Some(keeper.outbox), sender)
-        .run(&events)?;
+    let to_caller = Arc::clone(&outbox);
+    let server =
+        Server::new(connection.reading, outbox, launcher, supervision, Some(keeper.outbox), sender);
+    let hung_up = Arc::clone(&server);
+    relay(keeper.reading, Some(to_caller), move || hung_up.close())?;
+    let signalled = Arc::clone(&server);
+    on_signal(move || signalled.close())?;
+    server.run(&events)?;
     Ok(0)
 }
 
-/// The keeper's answers are the caller's; its end is ours.
+/// The keeper's answers are the caller's; its end is ours, which `at_the_end` brings about.
 pub fn relay(
     reading: OwnedFd,
     outbox: Option<Arc<Outbox>>,
-    events: Sender<Event>,
+    at_the_end: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let waker = Waker::new()?;
     std::thread::Builder::new().name("relay".into()).stack_size(64 * 1024).spawn(move || {
@@ -210,7 +238,7 @@ pub fn relay(
                 outbox.send_raw(&frame.header, &frame.payload);
             }
         }
-        let _ = events.send(Event::Closed);
+        at_the_end();
     })?;
     Ok(())
 }

@@ -64,7 +64,8 @@ fn run_one(exec: Exec, input: Vec<u8>, line: UnixStream, platform: Platform) -> 
     let WorkerParts { launcher, supervision, keeper } =
         lineage::worker_parts(line, platform, &sender)?;
     let control = Arc::new(Control::new(Waker::new()?));
-    lineage::relay(keeper.reading, None, sender.clone())?;
+    let hung_up = sender.clone();
+    lineage::relay(keeper.reading, None, move || drop(hung_up.send(Event::Closed)))?;
     let on_signal = sender.clone();
     lineage::on_signal(move || drop(on_signal.send(Event::Closed)))?;
     let supervision = Arc::new(supervision);

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::clock::wait_for;
 use crate::frame;
+use crate::streams::{Chunks, Stream};
 use crate::wake::Waker;
 
 /// Queued bytes from which on streams have to wait.
@@ -184,5 +185,33 @@ impl Outbox {
                 }
             }
         }
+    }
+}
+
+/// The output of one job as frames.
+pub struct OutboxStream<'a> {
+    /// The request's.
+    pub id: u64,
+    /// Where the frames go.
+    pub outbox: &'a Outbox,
+}
+
+#[derive(Serialize)]
+struct Chunk {
+    id: u64,
+    kind: &'static str,
+}
+
+impl Chunks for OutboxStream<'_> {
+    fn ready(&self, waker: &Waker) -> bool {
+        self.outbox.has_room(waker)
+    }
+
+    fn send(&self, stream: Stream, bytes: &[u8]) {
+        let kind = match stream {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        };
+        self.outbox.send(&Chunk { id: self.id, kind }, bytes);
     }
 }

@@ -45,7 +45,7 @@ impl Invalid {
 
     /// The machine gives us no thread.
     pub fn busy() -> Self {
-        let message = "no thread can be started for this request; try again when others have ended";
+        let message = "no thread or descriptor is free for it; try again when others have ended";
         Self { kind: "unavailable", message: message.into() }
     }
 

@@ -22,19 +22,21 @@ use crate::detach::spawn_detached;
 use crate::frame::{Frame, FrameReader};
 use crate::job::{self, Control, Lookout, Surroundings};
 use crate::launch::Launcher;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, OutboxStream};
 use crate::platform::Platform;
 use crate::process;
 use crate::report::{ExecReport, Finished};
 use crate::request::{self, Background, Exec, Invalid, Operation};
-use crate::streams::{Chunks, Stream};
+use crate::streams::Chunks;
 use crate::tree::Supervision;
 #[cfg(target_os = "linux")]
 use crate::tree::linux::SweepRequest;
 use crate::wake::Waker;
 
-/// Threads that wait for a frame beyond these end.
+/// Threads that wait for a frame beyond these end; fewer where descriptors are scarce, of which each
+/// thread keeps two.
 const MAX_IDLE: usize = 32;
+const DESCRIPTORS_TO_AN_IDLE_THREAD: u64 = 16;
 const STACK_SIZE: usize = 128 * 1024;
 
 /// What the main thread is told.
@@ -58,6 +60,7 @@ pub struct Server {
     jobs: Mutex<Jobs>,
     guarded: Mutex<HashSet<i32>>,
     waiting: AtomicUsize,
+    max_idle: usize,
     events: Sender<Event>,
 }
 
@@ -94,6 +97,12 @@ struct Found {
     found: bool,
 }
 
+fn max_idle() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let affordable = limit.map_or(u64::MAX, |limit| limit / DESCRIPTORS_TO_AN_IDLE_THREAD);
+    usize::try_from(affordable).unwrap_or(MAX_IDLE).clamp(1, MAX_IDLE)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A thread that panicked has answered with an error; what it left behind is still whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -118,6 +127,7 @@ impl Server {
             jobs: Mutex::default(),
             guarded: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            max_idle: max_idle(),
             events,
         })
     }
@@ -125,15 +135,19 @@ impl Server {
     /// Serves until the connection is closed and every job has ended. Blocks the calling thread,
     /// which has to be the main one.
     pub fn run(self: &Arc<Self>, events: &Receiver<Event>) -> io::Result<()> {
-        // One to read while the other has a job; more are added before they are needed.
-        self.add_thread()?;
-        self.add_thread()?;
+        {
+            // One to read while the other has a job; more are added before they are needed.
+            let _nobody_reads_yet = lock(&self.reader);
+            self.add_thread()?;
+            self.add_thread()?;
+            #[cfg(target_os = "linux")]
+            self.supervision.prepare_main_thread();
+        }
         for event in events {
             match event {
                 #[cfg(target_os = "linux")]
                 Event::Sweep(request) => self.supervision.sweep_for(&request),
-                Event::Closed => self.close(),
-                Event::Idle => {}
+                Event::Closed | Event::Idle => {}
             }
             let jobs = lock(&self.jobs);
             if jobs.closing && jobs.running.is_empty() {
@@ -143,9 +157,12 @@ impl Server {
         Ok(())
     }
 
-    fn close(&self) {
+    /// Ends every job, and with the last one [`Self::run`]. Not for the main thread, which has
+    /// descriptors of its own and so cannot wake the others.
+    pub fn close(&self) {
         let mut jobs = lock(&self.jobs);
         jobs.closing = true;
+        let _ = self.events.send(Event::Closed);
         for control in jobs.running.values() {
             control.kill();
         }
@@ -176,12 +193,9 @@ impl Server {
             match frame {
                 Ok(Some(Ok(frame))) => self.handle(frame, turn, waker),
                 Ok(Some(Err(invalid))) => self.refuse(0, &invalid),
-                Ok(None) | Err(_) => {
-                    let _ = self.events.send(Event::Closed);
-                    return;
-                }
+                Ok(None) | Err(_) => return self.close(),
             }
-            if self.waiting.load(Ordering::SeqCst) >= MAX_IDLE {
+            if self.waiting.load(Ordering::SeqCst) >= self.max_idle {
                 return;
             }
         }
@@ -370,30 +384,5 @@ impl Lookout for Turn<'_> {
 
     fn hand_over(&mut self) {
         self.reader = None;
-    }
-}
-
-struct OutboxStream<'a> {
-    id: u64,
-    outbox: &'a Outbox,
-}
-
-#[derive(Serialize)]
-struct Chunk {
-    id: u64,
-    kind: &'static str,
-}
-
-impl Chunks for OutboxStream<'_> {
-    fn ready(&self, waker: &Waker) -> bool {
-        self.outbox.has_room(waker)
-    }
-
-    fn send(&self, stream: Stream, bytes: &[u8]) {
-        let kind = match stream {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        };
-        self.outbox.send(&Chunk { id: self.id, kind }, bytes);
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -92,6 +93,22 @@ def test_sigkill_of_any_process_of_the_helper_ends_the_whole_tree(
     own = dict(zip(("keeper", "guardian", "worker"), lineage(linux.process.pid), strict=True))
     own[victim].send_signal(signal.SIGKILL)
     assert_gone({**processes, **own})
+
+
+def test_guardian_and_worker_killed_in_one_instant_leave_nothing_in_their_session(
+    linux: ProcClient, tree: Tree
+) -> None:
+    linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    _, guardian, worker = lineage(linux.process.pid)
+    for victim in (guardian, worker):
+        victim.send_signal(signal.SIGKILL)
+    # Nobody is left who would know of those that went to a session of their own.
+    escaped = [processes.pop("own_session"), processes.pop("daemon")]
+    assert_gone(processes)
+    for process in escaped:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def test_sigterm_to_the_helper_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -11,6 +12,10 @@ from rye.items.element import ItemFile
 from rye.spaces.containment import leaves_the_space, lies_within, not_a_plain_file
 
 MAX_ITEM_BYTES = 1024 * 1024
+
+# What the system says of a socket, a device without a driver and a link that leads to itself.
+_NO_PLAIN_FILE = frozenset({errno.ENXIO, errno.ENODEV, errno.ELOOP, errno.EISDIR})
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 # Without O_NONBLOCK a FIFO would make the call wait for a writer.
 _FLAGS = (
@@ -81,16 +86,17 @@ def _cannot_open(path: Path, error: OSError | ValueError) -> RyeError:
         return ItemNotFoundError(
             f"{path}: there is no such file", hint="restore it or search again"
         )
-    if isinstance(error, OSError) and not isinstance(error, PermissionError):
+    if isinstance(error, OSError) and error.errno in _NO_PLAIN_FILE:
         return not_a_plain_file(path)
     return _unreadable(path, error)
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> ItemFormatError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ItemFormatError(
-        path, f"cannot be read ({reason.lower()})", hint="check its permissions and its disk"
-    )
+    hint = "check its permissions and its disk"
+    if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
+        hint = "close files, or raise the limit of open files (ulimit -n)"
+    return ItemFormatError(path, f"cannot be read ({reason.lower()})", hint=hint)
 
 
 def _too_large(path: Path) -> ItemFormatError:

@@ -22,7 +22,14 @@ class HelperProcess:
 
     def __init__(self, binary: str) -> None:
         """Starts it. Raises :class:`ConfigurationError` if that fails."""
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            # Most often this program has no descriptor left.
+            raise ConfigurationError(
+                f"lilux-proc cannot be started: {error.strerror}; close files, or raise the limit "
+                "of open files (ulimit -n)"
+            ) from error
         try:
             self.pid = start_helper(binary, theirs.fileno(), theirs.fileno())
         except ConfigurationError:

@@ -60,6 +60,9 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
         raise RequestFailedError(
             f"could not be sent: {label}; check the headers and the url", retryable=False
         ) from None
+    except httpx2.InvalidURL:
+        # The address that was asked for was parsed before; the library parses that of a redirect.
+        raise _leads_away(request) from None
     except httpx2.DecodingError as error:
         raise RequestFailedError(
             f"response could not be decoded: {label}: {_detail(error, secrets)}; check the server",
@@ -148,11 +151,7 @@ def redirected(request: PreparedRequest, status: int, location: str) -> Prepared
     try:
         url = parse_url(str(request.url.join(location)))
     except (InvalidConfigError, ValueError):
-        raise RequestFailedError(
-            f"redirect refused: {request.label}: the new address is not http or https; "
-            "request the final address",
-            retryable=False,
-        ) from None
+        raise _leads_away(request) from None
     method, content, headers = request.method, request.content, request.headers
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
         method, content = "GET", None
@@ -166,6 +165,14 @@ def redirected(request: PreparedRequest, status: int, location: str) -> Prepared
             )
         headers = tuple(h for h in headers if h[0].lower() in _HARMLESS_HEADERS)
     return replace(request, method=method, url=url, content=content, headers=headers)
+
+
+def _leads_away(request: PreparedRequest) -> RequestFailedError:
+    return RequestFailedError(
+        f"redirect refused: {request.label}: the new address is not http or https; "
+        "request the final address",
+        retryable=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ pub struct ProcStat {
     parent: i32,
     /// The process group that it belongs to.
     pub group: i32,
+    session: i32,
     /// Clock ticks since boot.
     pub start_time: u64,
 }
@@ -44,6 +45,7 @@ fn parse_stat(text: &[u8]) -> Option<ProcStat> {
     Some(ProcStat {
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         start_time: fields.get(19)?.parse().ok()?,
     })
 }
@@ -54,16 +56,26 @@ pub fn is_our_child(pid: Pid) -> bool {
 }
 
 /// Whether a process stands below this one, by the parents that /proc names.
-pub fn descends_from_us(pid: Pid) -> bool {
+pub fn descends_from_us(pid: Pid) -> io::Result<bool> {
     let us = rustix::process::getpid();
-    let mut current = Some(pid);
-    while let Some(stat) = current.and_then(proc_stat) {
-        current = Pid::from_raw(stat.parent);
-        if current == Some(us) {
-            return true;
+    let mut current = pid;
+    loop {
+        let stat = match read_stat(current) {
+            Ok(Some(stat)) => stat,
+            Err(error) if is_shortage(&error) => return Err(error),
+            Ok(None) | Err(_) => return Ok(false),
+        };
+        match Pid::from_raw(stat.parent) {
+            Some(parent) if parent == us => return Ok(true),
+            Some(parent) => current = parent,
+            None => return Ok(false),
         }
     }
-    false
+}
+
+/// Whether there was no descriptor to look with; that passes when others are closed.
+pub fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// What there is to be seen of a pid.
@@ -180,20 +192,39 @@ fn wait_until_gone(pidfd: &OwnedFd, at_most: Duration) -> bool {
     }
 }
 
-/// The others of a group. This process, should it be one of them, has still an answer to give.
+/// The others of a group.
 fn group_members(leader: Pid) -> Vec<OwnedFd> {
+    others(|pid, stat| pid != leader && stat.group == leader.as_raw_nonzero().get())
+}
+
+/// Those that are wanted. This process, should it be one of them, has still an answer to give.
+fn others(wanted: impl Fn(Pid, &ProcStat) -> bool) -> Vec<OwnedFd> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
         .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
-        .filter(|&pid| pid != leader && pid != rustix::process::getpid())
+        .filter(|&pid| pid != rustix::process::getpid())
         .filter_map(|pid| match look_at(pid) {
-            Sight::Running(pidfd, stat) if stat.group == leader.as_raw_nonzero().get() => {
-                Some(pidfd)
-            }
+            Sight::Running(pidfd, stat) if wanted(pid, &stat) => Some(pidfd),
             _ => None,
         })
         .collect()
+}
+
+/// Kills what is left in the session of a leader that has ended and is not reaped yet.
+pub fn end_session(leader: Pid) {
+    let deadline = Instant::now() + STUCK_AFTER;
+    // Again and again, since one of them may have started another before its own end.
+    while Instant::now() < deadline {
+        let mut members = others(|_, stat| stat.session == leader.as_raw_nonzero().get());
+        members.retain(|member| pidfd_send_signal(member, Signal::KILL).is_ok());
+        if members.is_empty() {
+            return;
+        }
+        for member in &members {
+            wait_until_gone(member, deadline.saturating_duration_since(Instant::now()));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +235,7 @@ mod tests {
     fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
         let line = b"42 (a) Z (b c) S 1 7 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
         let stat = parse_stat(line).unwrap();
-        assert_eq!((stat.parent, stat.group, stat.start_time), (1, 7, 12345));
+        assert_eq!((stat.parent, stat.group, stat.session, stat.start_time), (1, 7, 9, 12345));
     }
 
     #[test]

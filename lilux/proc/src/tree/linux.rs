@@ -25,7 +25,9 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::clock::wait_for;
 use crate::launch::Child;
-use crate::process::linux::{ProcStat, Sight, descends_from_us, is_our_child, look_at};
+use crate::process::linux::{
+    ProcStat, Sight, descends_from_us, is_our_child, is_shortage, look_at,
+};
 use crate::report::{KnownBy, TreeReport};
 
 /// How long a process that was sent SIGKILL may take; only one stuck in the kernel takes longer.
@@ -115,6 +117,14 @@ fn leads_a_job(group: i32) -> bool {
     Pid::from_raw(group).is_some_and(is_our_child)
 }
 
+/// Gives the calling thread descriptors of its own, so that it can look at orphans while jobs hold
+/// every descriptor that the limit allows. Where the kernel is too old for it, they stay shared.
+pub fn keep_own_descriptors() {
+    const CLOSE_RANGE_UNSHARE: libc::c_int = 2;
+    // SAFETY: copies the table of descriptors; no descriptor has the one number that it closes.
+    unsafe { libc::close_range(libc::c_uint::MAX, libc::c_uint::MAX, CLOSE_RANGE_UNSHARE) };
+}
+
 /// From now on, orphans below this process become its children.
 pub fn become_subreaper() -> io::Result<()> {
     // Any pid but None sets the mark; its value has no meaning.
@@ -141,7 +151,9 @@ fn sweep_except(hopeless: &mut HashSet<i32>) -> Sweep {
         hopeless.retain(|pid| children.contains(pid));
     }
     let sweep = end_until_none(list, hopeless);
-    hopeless.extend(&sweep.survivors);
+    if !sweep.uncertain {
+        hopeless.extend(&sweep.survivors);
+    }
     sweep
 }
 
@@ -191,12 +203,23 @@ fn end_until_none(list: impl Fn() -> io::Result<Vec<Pid>>, hopeless: &HashSet<i3
             }
             match children_of(pid) {
                 Ok(children) => family.extend(children),
+                // Once it is dead, its children are on the list.
+                Err(error) if is_shortage(&error) => news = true,
                 Err(_) => sweep.uncertain = true,
             }
             match kill_one(pid) {
                 Kill::Sent(pidfd, stat) => dying.push((raw, pidfd, stat)),
                 Kill::Refused => sweep.survivors.push(raw),
                 Kill::Gone => news |= known.insert(raw),
+                Kill::Later if dying.is_empty() => {
+                    sweep.uncertain = true;
+                    sweep.survivors.push(raw);
+                }
+                // Those that die give their descriptors back.
+                Kill::Later => {
+                    news = true;
+                    break;
+                }
             }
         }
         if dying.is_empty() && !news {
@@ -217,6 +240,8 @@ enum Kill {
     Sent(OwnedFd, ProcStat),
     Refused,
     Gone,
+    /// There was no descriptor to look at it with.
+    Later,
 }
 
 /// The pidfd is opened first and its process looked at afterwards, so that the one that is killed
@@ -224,12 +249,16 @@ enum Kill {
 fn kill_one(pid: Pid) -> Kill {
     match look_at(pid) {
         Sight::Gone => Kill::Gone,
+        Sight::Hidden(error) if is_shortage(&error) => Kill::Later,
         Sight::Hidden(_) => Kill::Refused,
-        Sight::Running(..) if !descends_from_us(pid) => Kill::Gone,
-        Sight::Running(pidfd, stat) => match pidfd_send_signal(&pidfd, Signal::KILL) {
-            Ok(()) => Kill::Sent(pidfd, stat),
-            Err(rustix::io::Errno::SRCH) => Kill::Gone,
-            Err(_) => Kill::Refused,
+        Sight::Running(pidfd, stat) => match descends_from_us(pid) {
+            Err(_) => Kill::Later,
+            Ok(false) => Kill::Gone,
+            Ok(true) => match pidfd_send_signal(&pidfd, Signal::KILL) {
+                Ok(()) => Kill::Sent(pidfd, stat),
+                Err(rustix::io::Errno::SRCH) => Kill::Gone,
+                Err(_) => Kill::Refused,
+            },
         },
     }
 }

@@ -63,6 +63,14 @@ impl Supervision {
         }
     }
 
+    /// Called by the main thread once, after it has started the others and before they start jobs.
+    #[cfg(target_os = "linux")]
+    pub fn prepare_main_thread(&self) {
+        if let Self::Adopting(_) = self {
+            linux::keep_own_descriptors();
+        }
+    }
+
     /// Answers a job that waits in [`Self::settle`]. Called by the main thread.
     #[cfg(target_os = "linux")]
     pub fn sweep_for(&self, request: &linux::SweepRequest) {

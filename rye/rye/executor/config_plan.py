@@ -6,14 +6,18 @@ Made once for each chain and anchor, so that a call only fills in its parameters
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+
+from lilux.primitives.record import Record, field
 
 from rye.context import Context
 from rye.executor.anchor import Anchor, place_names
 from rye.executor.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.executor.rendering import ANCHOR_CWD, RESERVED, declared_parameters, mentions
 from rye.items.element import ChainElement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SETTINGS = {
     SUBPROCESS: frozenset((
@@ -27,8 +31,7 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConfigPlan:
+class ConfigPlan(Record, frozen=True, kw_only=True):
     """The config of a chain as its authors wrote it, and what its templates may name."""
 
     chain: Sequence[ChainElement]

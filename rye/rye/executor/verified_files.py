@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from pathlib import Path
+
+from lilux.primitives.record import Record
 
 from rye.executor.caches import BoundedDict
 from rye.executor.known_file import KnownFile
@@ -13,8 +14,7 @@ from rye.items.element import ItemFile
 _MAX_FILES = 16_384
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
+class _Verified(Record, frozen=True):
     file: KnownFile
     root: Path
     trust_stamp: Hashable

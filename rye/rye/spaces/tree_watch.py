@@ -14,7 +14,10 @@ import weakref
 from collections.abc import Collection
 from enum import Enum
 from functools import cache
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MIN_FOLDERS = 8
 """With fewer, a ``stat`` of each costs no more than the watch."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from lilux.primitives.record import Record
 
 from rye.spaces.folders import Stamp, is_settled, stamp_of
 from rye.spaces.index import SpaceIndex
 
 
-class Watch(NamedTuple):
+class Watch(Record, frozen=True):
     """The folders where a file could appear or go, and the whole trees where one of a stem could.
 
     While none of it changes, the same question has the same answer.

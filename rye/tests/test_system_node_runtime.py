@@ -151,6 +151,24 @@ def test_typescript_runs_where_node_or_the_project_can(project: Project) -> None
     assert (result.error, result.data) == (None, 42)
 
 
+def test_a_tool_of_the_user_does_not_run_the_tsx_of_a_checkout(project: Project) -> None:
+    if strips_types():
+        pytest.skip("this node runs TypeScript by itself")
+    mark = project.path / "ran"
+    tsx = project.path / "node_modules" / "tsx"
+    tsx.mkdir(parents=True)
+    (tsx / "package.json").write_text(
+        json.dumps({"name": "tsx", "exports": {"./esm/api": "./x.cjs"}})
+    )
+    (tsx / "x.cjs").write_text(f"require('fs').writeFileSync({json.dumps(str(mark))}, 'x');")
+    project.tool("tool.ts", TYPED, space="user")
+
+    error = project.run("tool", {"a": 1}).data["stderr"]
+
+    assert "is TypeScript, which node" in error
+    assert not mark.exists()
+
+
 PLANTED = "require('fs').writeFileSync(MARK, 'x'); module.exports = 1;"
 PLANTED_ESM = "import fs from 'node:fs'; fs.writeFileSync(MARK, 'x'); export default 1;"
 

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:a87dfa80c19b2b14fd5fa02d7c0958f15aba0e3eaa57b9e0d10f27b0893ab9c7:mru78_OudpqQCnVINFsDQFnL5DHCx2yYjvBp993eoi9UYohLdpEZZIP3vJrhPOvkMm1urZGbn0BV3yl-AqQzAg==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:a87dfa80c19b2b14fd5fa02d7c0958f15aba0e3eaa57b9e0d10f27b0893ab9c7:bndpUQ9vWrhxMNa0CtgM_yMIObPuIyo-QOX081rPYXAihbGK8Ecturs1j__-5GF3EBSYw2SKfe9lmmVKXbqnCw==:7390e0fbbc04fd3d
 """Replaces a piece of text in a file."""
 
 from __future__ import annotations

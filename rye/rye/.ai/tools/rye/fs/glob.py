@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:6WHfyGKA6wdMuIw005z3ZMeUVcDN2FAu0HtF9BTYLkAQF7C-8IYam98jNZBNEgoFtAEEjjOZT-NOBUWK7bnAAQ==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:J2N_DTPwp0-q0wi2Xinh1uiXiSk5bOsFifYMI0Zwj7ruAdRvKRgzGjcnUExfK-zCpgoSnTbBXFDrytvEVoOGCQ==:7390e0fbbc04fd3d
 """Finds files by a pattern of their paths."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:ZAsK-vV9Z2vjq8IasMNywqvXsSeaD7EApxRc66gbHxf-qoI94qAkD8uS4ao-DBjJ3y1tM8n_o2xPtyUcqRayCA==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:UY2itJ6i6Yo--mwJt1I82YLlAz_msf78kIrjEYgWchXqdgHdrYJ5qz34GeK2zLkkNvKe-QEvFRd5mKpPZuaiCw==:7390e0fbbc04fd3d
 """Finds lines of files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

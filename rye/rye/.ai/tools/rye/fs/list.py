@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:1062b213d2a44e75c92545db82d080385c88708b9c58fd32b76159baf962d07a:ZKs9yQ-rTs7VJdSs9JFYn7aM6h8KYbuVSFDt7NWegNeCAcrBaOrbkil1LxQ_BvZEwGiYRYIMNTUcwcA0JcOCAA==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:1062b213d2a44e75c92545db82d080385c88708b9c58fd32b76159baf962d07a:a-jcTqWmVbNto24VYEMr22XnSjCPycvcILi-6gKKydaSONWeqkAnMPLoNBbV2c9zETJJ8AQH8_iRsnLbYzprCg==:7390e0fbbc04fd3d
 """Lists a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:LaCttuVla_RVjW-pkuP8KaAwb8dIKpCVPo6O-ehev61u-AiVCEmqLLeTm6ktvyN9wbxpF96w8l9aB3FXtbItBg==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:gjWUA4MOxjNPq2mwTphlc3xOIg_EwuZhJ4DBPhrRV8TWM2pLtVgay_h1457gJWrTOFrBVjs3AUuEn-4HmOo4Dg==:7390e0fbbc04fd3d
 """Reads a text file, whole or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:56bbd3f2e8fadc3878a189bfa378bf8579d001118b6d742561b10bc1785104ce:7KvDV40EZe2KZG9Oalnu2eFhkJJN7WbraHmj1d-K_vbUpfdcm1pfibofbTP3EFgSECBXRDWJkTJOob9gHvqsCQ==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:56bbd3f2e8fadc3878a189bfa378bf8579d001118b6d742561b10bc1785104ce:s0-kjo88Dq8hIRsjhZIgvPtjAd_A5OOvnTODpg8gKut0lioF_BGlBrtZzYj93bk33qlvXB7y4e2oKu99lTPDBA==:7390e0fbbc04fd3d
 """Writes a text file in one step."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

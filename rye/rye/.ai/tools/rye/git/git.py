@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:46335fb6719ed4c8eddd8e9111cb80583a81eaffcfda46797e07829ef84c5a50:nPr2_U5EaffIT9fjYjTc4md6NDyHySwpHrmsdYsybd9VlNr2gMAyVcgqLT5kvxuUzspzNInVdpGBNPLyXN6nBQ==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:46335fb6719ed4c8eddd8e9111cb80583a81eaffcfda46797e07829ef84c5a50:uVIzw0Yrz-YvD1Pk5PfAYAB2fVMcscWtSh3dhCd2x3xCOhxHnkqx6UIOeiV4qYdc3XtcfwaKnhm26vPeXAniAQ==:7390e0fbbc04fd3d
 """Runs one of git's own commands. This process becomes git: its output and exit code are git's."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:q1o6pB-wTJm4J-OwLPOcxXvJZbqhFd6bijwbAkZF8Yhn7T5UH-rIV4UuCt2n2BOPk2akVFT7TstG1NNzjBwGCg==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:XbniNbB539iowiEJBlyEreC1tRLhxoFmORaR20g8235OpcVYr6Xz5025Pc8qXwfqGqywefrYdzjHkX4-uozhCg==:7390e0fbbc04fd3d
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

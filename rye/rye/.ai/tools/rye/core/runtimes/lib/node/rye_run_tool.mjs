@@ -1,4 +1,4 @@
-// rye:signed:20261116T035820Z:20f67aa917786ef5f8a5afccb13cd32bb7d780085599f94a64d99880532117af:_wk_FMN69ZJStkyOSQl7WDMoX6dH0okBYPQbJcjhpXZviqV4fcJG4v69YKKjdPQylV-KnZXpMOEphnyrLbMnCw==:818f26b0dcd017d4
+// rye:signed:20261116T040140Z:5e5c527c66368400baf3b2e7964236e940d230aa2bf8bdd38b49c772a0aa40c5:45-fs7i3dtphpCUiloHZRIr0pEfE9tSne-72FzGzQms3aKBco6OkCUIqRA3wR3mg6qKMl2te7re4FsmeytltCw==:7390e0fbbc04fd3d
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
@@ -16,7 +16,7 @@
 
 import { readFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
-import { extname, join } from "node:path";
+import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { loadOnlyVerified } from "./rye_only_verified.mjs";
 
@@ -29,7 +29,7 @@ async function run(toolPath, projectPath, anchorPath) {
   const writeToStderr = process.stderr.write.bind(process.stderr);
   process.stdout.write = writeToStderr;
   process.argv = [process.argv[0], toolPath];
-  const tool = await load(toolPath, projectPath, anchorPath);
+  const tool = await load(toolPath, anchorPath);
   const result = await call(tool, toolPath, params, projectPath);
   if (result !== undefined) writeAll(toJson(result, toolPath) + "\n");
 }
@@ -47,20 +47,21 @@ function readParameters() {
   return params;
 }
 
-async function load(toolPath, projectPath, anchorPath) {
+async function load(toolPath, anchorPath) {
   const url = pathToFileURL(toolPath).href;
   if (TYPESCRIPT.has(extname(toolPath)) && !process.features.typescript) {
-    await registerTsx(toolPath, projectPath);
+    await registerTsx(toolPath);
   }
   // Last of all, for what is registered last has the last word.
   loadOnlyVerified(toolPath, anchorPath);
   return import(url);
 }
 
-async function registerTsx(toolPath, projectPath) {
+async function registerTsx(toolPath) {
   let entry;
   try {
-    entry = createRequire(join(projectPath, "package.json")).resolve("tsx/esm/api");
+    // Looked for from the tool upwards: a tool of the user does not run what a checkout brings.
+    entry = createRequire(toolPath).resolve("tsx/esm/api");
   } catch {
     throw new ToolError(
       `${toolPath} is TypeScript, which node ${process.versions.node} does not run; ` +

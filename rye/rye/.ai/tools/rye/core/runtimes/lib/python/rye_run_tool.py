@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:54e26f095ae16577debe11b6c1016502bccbd7c80ca5449e4ad490722d8b79a2:t7nEvinLWPoe88Tx9ri3Z3aIcbmemXsWKObr38deCf62INEdM785FIVwAgtrG6VVdRMxJk7NjG7SSfzfVwMJDQ==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:54e26f095ae16577debe11b6c1016502bccbd7c80ca5449e4ad490722d8b79a2:TmQEW4OjX5Hg2eOAaXczbRW3tiMHXBgUEkf9DnlFISjJn6IjbiwH5sRwVijv3RDxyNFTq881t_5FJSmK0QHSAA==:7390e0fbbc04fd3d
 """Loads a Python tool by its path, calls it with the parameters on stdin, prints its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``; an

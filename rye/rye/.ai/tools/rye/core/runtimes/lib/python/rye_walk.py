@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:q3yF6K8DDvIPuvc6L2YpiSW4uPuSZ4k0RfuzoPJ5f4a-Epvy6qbvC0-dvSN19LVzsAMTAVEMMMUbrtaqjdHbDg==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:BvO6Ct2E4tGI0S_W3eqxYDeWocKK9diPsUI0Dx_oL076OP_itJeHuVycpYprlNTdQ-30iD47qGJbsGPFD6N6Ag==:7390e0fbbc04fd3d
 """Walking through a folder within a bound, and patterns of paths.
 
 Symbolic links are shown but never followed, so that a walk stays where it began and ends.

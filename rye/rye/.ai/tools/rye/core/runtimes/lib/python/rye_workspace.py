@@ -1,4 +1,4 @@
-# rye:signed:20261116T035820Z:61535cee91789621af1d9d4aea504cd4e3c8d97bb5b0168c8e47a05b217905ff:v7v5dPypuHbL78M2PlJNqXYl9wV9jqvoGucAGcSWYjw2VLgPP0oNWLyR9HXaFk4MORez205DnrWATJqp7s1UBw==:818f26b0dcd017d4
+# rye:signed:20261116T040140Z:61535cee91789621af1d9d4aea504cd4e3c8d97bb5b0168c8e47a05b217905ff:T3av0Qh0WseV5CJyhrRySHSILg8KpHz_W0hmmSK_tYGWBT82v5DWawgXOc6Nrsa0X7PAZVdM190z88MSfTO7CQ==:7390e0fbbc04fd3d
 """Paths of a tool, kept inside the project.
 
 A path is relative to the project, or absolute and inside of it. ``..`` and symbolic links are

@@ -20,6 +20,7 @@ from torture.scenario import Outcome
 SEED = 20261116
 JOBS = 5
 PROMISED_SECONDS = 1.0
+MANY = 20
 
 
 def killed(times: int, _folder: Path) -> Outcome:
@@ -47,8 +48,8 @@ def killed(times: int, _folder: Path) -> Outcome:
         if not detached.alive():
             lost.append("a detached process has ended with its caller")
         end_all(detached)
-    # One slow moment of the machine is not ours; half of them would be.
-    if statistics.median(took) > PROMISED_SECONDS:
+    # One slow moment of the machine is not ours; half of many would be.
+    if times >= MANY and statistics.median(took) > PROMISED_SECONDS:
         lost.append(f"jobs outlived their caller by {statistics.median(took):.2f} s")
     note = f"gone after {statistics.median(took):.2f} s, at most {max(took):.2f} s"
     return Outcome(tried=times, lost=tuple(lost), note=note)

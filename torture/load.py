@@ -18,6 +18,9 @@ from torture.scenario import Outcome
 
 AT_ONCE = 200
 LOOPS = 8
+# A call that was lost would wait for ever.
+PATIENCE_SECONDS = 30
+ENOUGH_LOST = 50
 # What caches of the caller, and stacks and arenas of the helper's 200 threads, may still take after
 # the warm-up. In the long version a leak of 1 KiB a call is more than either.
 CALLER_BYTES = 8 * MIB
@@ -33,9 +36,12 @@ async def _each_its_own(call: Call, first: int, count: int) -> list[str]:
 
     async def work() -> None:
         for number in numbers:
+            if len(wrong) >= ENOUGH_LOST:
+                return
             word = f"{number}-{number * 2654435761 % 2**32:08x}"
             try:
-                said = await call(word)
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    said = await call(word)
             except Exception as error:  # noqa: BLE001 - whatever it is, the call was lost
                 wrong.append(f"call {number} raised {type(error).__name__}: {error}")
                 continue

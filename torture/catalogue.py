@@ -11,6 +11,7 @@ from torture import (
     descriptors,
     first_runs,
     full_disk,
+    fuzzing_scenarios,
     helper_death,
     helper_limits,
     load,
@@ -18,7 +19,7 @@ from torture import (
 )
 from torture.scenario import Scenario
 
-SCENARIOS = (
+FAULTS = (
     Scenario(
         name="load-processes",
         what="calls of processes, 200 at once, each with its own input",
@@ -160,3 +161,5 @@ SCENARIOS = (
         long=10,
     ),
 )
+
+SCENARIOS = (*FAULTS, *fuzzing_scenarios.SCENARIOS)

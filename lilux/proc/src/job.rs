@@ -308,8 +308,18 @@ impl<'a> Job<'a> {
         if woken {
             waker.clear();
         }
-        self.stdout.pump(stdout, Stream::Stdout, &mut self.buffer, self.around.chunks);
-        self.stderr.pump(stderr, Stream::Stderr, &mut self.buffer, self.around.chunks);
+        // A line that was begun is ended before the other stream has its say.
+        let stderr_first = self.stderr.is_amid_a_line();
+        let mut both = [
+            (&mut self.stdout, Stream::Stdout, stdout),
+            (&mut self.stderr, Stream::Stderr, stderr),
+        ];
+        if stderr_first {
+            both.reverse();
+        }
+        for (output, stream, happened) in both {
+            output.pump(happened, stream, &mut self.buffer, self.around.chunks);
+        }
         if !stdin.is_empty() && self.stdin.as_mut().is_some_and(Feed::write_more) {
             self.stdin = None;
         }
@@ -361,7 +371,13 @@ impl<'a> Job<'a> {
 
     /// What was written before the end, even if some other process still holds the pipes.
     fn read_what_is_there(&mut self) {
-        self.stdout.drain(Stream::Stdout, &mut self.buffer, self.around.chunks);
-        self.stderr.drain(Stream::Stderr, &mut self.buffer, self.around.chunks);
+        let stderr_first = self.stderr.is_amid_a_line();
+        let mut both = [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)];
+        if stderr_first {
+            both.reverse();
+        }
+        for (output, stream) in both {
+            output.drain(stream, &mut self.buffer, self.around.chunks);
+        }
     }
 }

@@ -76,6 +76,7 @@ pub struct Output {
     file: Option<File>,
     file_error: Option<String>,
     enlarged: bool,
+    amid_a_line: bool,
 }
 
 impl Output {
@@ -86,7 +87,19 @@ impl Output {
             Some(path) => Some(open_output("output file", path, false)?),
         };
         let capture = exec.capture.then(|| Capture::new(exec.output_limit));
-        Ok(Self { fd: Some(fd), capture, file, file_error: None, enlarged: false })
+        Ok(Self {
+            fd: Some(fd),
+            capture,
+            file,
+            file_error: None,
+            enlarged: false,
+            amid_a_line: false,
+        })
+    }
+
+    /// Whether what was read last did not end in a line end.
+    pub fn is_amid_a_line(&self) -> bool {
+        self.amid_a_line
     }
 
     /// Reads once if there is something, and closes the pipe at its end.
@@ -149,6 +162,7 @@ impl Output {
     }
 
     fn take(&mut self, stream: Stream, bytes: &[u8], chunks: Option<&dyn Chunks>) {
+        self.amid_a_line = !bytes.ends_with(b"\n");
         if let Some(chunks) = chunks {
             chunks.send(stream, bytes);
         }

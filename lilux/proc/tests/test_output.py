@@ -192,6 +192,30 @@ def test_what_was_written_before_the_end_is_in_the_result_though_nobody_had_read
     assert len(answer.stdout) == 50003
 
 
+@pytest.mark.parametrize("ends", ["", "; sleep 600"])
+def test_a_line_that_was_begun_is_ended_before_the_other_stream_has_its_say(
+    client: ProcClient, tmp_path: Path, ends: str
+) -> None:
+    go_on, written = tmp_path / "go-on", tmp_path / "written"
+    script = (
+        f"printf begun >&2; while [ ! -e {go_on} ]; do sleep 0.01; done; "
+        f"echo result; echo ' and ended' >&2; touch {written}{ends}"
+    )
+    job = client.send("exec", command="sh", args=["-c", script], stream=True)
+    assert client.receive().payload == b"begun"
+    client.send("pause", target=job)
+    assert client.receive().header["found"] is True
+    go_on.touch()
+    wait_until(written.exists, "both streams are written")
+    client.send("resume", target=job)
+    said: list[bytes | bytearray] = []
+    while len(said) < 2:
+        if (answer := client.receive()).kind in ("stdout", "stderr"):
+            said.append(answer.payload)
+    assert said == [b" and ended\n", b"result\n"]
+    client.send("cancel", target=job)
+
+
 @pytest.mark.parametrize("field", ["stdout_file", "stderr_file"])
 def test_a_named_pipe_as_output_file_holds_up_nothing(
     client: ProcClient, tmp_path: Path, field: str

@@ -77,12 +77,11 @@ def _carried(error: Exception) -> dict[str, Any]:
 
 
 def _place(error: Exception) -> str:
-    import traceback
-
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
+    at = error.__traceback__
+    if at is None:
         return "an unknown place"
-    last = frames[-1]
-    file = Path(last.filename)
+    while at.tb_next is not None:
+        at = at.tb_next
+    file = Path(at.tb_frame.f_code.co_filename)
     shown = file.relative_to(_PACKAGE.parent) if file.is_relative_to(_PACKAGE) else file.name
-    return f"{shown}:{last.lineno}"
+    return f"{shown}:{at.tb_lineno}"

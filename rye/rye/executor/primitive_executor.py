@@ -26,6 +26,9 @@ from rye.executor.chain_validator import ChainValidator
 from rye.executor.dependencies import verify_dependencies
 from rye.executor.environment import ChainEnvironment, Environments
 from rye.executor.execution_config import ConfigBuilder, ExecutionConfig
+
+# Not when something fails: then there may be no descriptor left to import it with.
+from rye.executor.failure import failure_of, refuse_bad_options
 from rye.executor.lock_guard import LockGuard
 from rye.executor.lockfile_resolver import LockfileResolver
 from rye.executor.output import Outcome, outcome_of
@@ -116,10 +119,7 @@ class PrimitiveExecutor:
         started = time.perf_counter()
         chain: Chain = ()
         try:
-            if timeout is not None:
-                from rye.executor.failure import refuse_bad_options
-
-                refuse_bad_options(timeout)
+            refuse_bad_options(timeout)
             locked = use_lockfile or frozen
             snapshot = self._library.snapshot()
             known = self._known_chain(item_id, snapshot)
@@ -150,7 +150,7 @@ class PrimitiveExecutor:
                 if outcome.success and locked and lock is None and chain[0].path is not None:
                     outcome = await self._keep_lock(chain, dependencies, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for whatever goes wrong
-            outcome = _failure_of(error)
+            outcome = failure_of(error)
         return ExecutionResult(
             success=outcome.success,
             data=outcome.data,
@@ -224,18 +224,11 @@ class PrimitiveExecutor:
         try:
             kept = await self._primitives.beside(lambda: self._locks.keep(chain, dependencies))
         except LockError as error:
-            failed = _failure_of(error)
+            failed = failure_of(error)
             metadata = {**outcome.metadata, **failed.metadata}
             return replaced(outcome, success=False, error=failed.error, metadata=metadata)
         except (RyeError, LiluxError, OSError) as error:
-            told = {"lockfile_error": _failure_of(error).error}
+            told = {"lockfile_error": failure_of(error).error}
         else:
             told = {"lockfile_created": str(kept.path)}
         return replaced(outcome, metadata={**outcome.metadata, **told})
-
-
-def _failure_of(error: Exception) -> Outcome:
-    # On use only: most calls do not fail.
-    from rye.executor.failure import failure_of
-
-    return failure_of(error)

@@ -2,7 +2,8 @@
 
 1. ``rye --version`` ÷ ``python -c pass``.
 2. ``rye run`` of a tool on the bash runtime, with every check on, ÷ ``python -c pass``.
-3. ``rye list`` with 1,000 tools ÷ the same with 10, once indexed.
+3. The same with a parameter, which is read by the tool's schema and validated.
+4. ``rye list`` with 1,000 tools ÷ the same with 10, once indexed.
 
 The commands take turns, and medians are compared. Compiled modules may be kept, as where Rye is
 installed; everything that Rye remembers on disk is there from the first, unmeasured rounds.
@@ -37,6 +38,11 @@ TOOL = """\
 # ///
 echo hello
 """
+WITH_PARAMETER = TOOL.replace(
+    "# ///\necho hello",
+    '# [config_schema]\n# type = "object"\n# [config_schema.properties]\n'
+    '# name = { type = "string", default = "World" }\n# ///\necho "hello $RYE_PARAM_NAME"',
+)
 
 
 def caller(project: Project, argv: Sequence[str], expected: str) -> Callable[[], None]:
@@ -66,11 +72,13 @@ def with_tools(folder: Path, count: int) -> Project:
 def measure(folder: Path, rounds: int) -> list[Row]:
     project = Project(folder / "run", shipped_system=True)
     project.tool("bench/hello.sh", TOOL)
-    bare, version, run = alternating_medians(
+    project.tool("bench/greet.sh", WITH_PARAMETER)
+    bare, version, run, greet = alternating_medians(
         rounds,
         caller(project, [sys.executable, "-c", "pass"], ""),
         caller(project, [RYE, "--version"], "rye "),
         caller(project, [RYE, "run", "bench/hello"], "hello\n"),
+        caller(project, [RYE, "run", "bench/greet", "name=Ada"], "hello Ada\n"),
     )
     few, many = alternating_medians(
         rounds,
@@ -90,6 +98,12 @@ def measure(folder: Path, rounds: int) -> list[Row]:
             run / bare,
             RUN_LIMIT,
             detail=f"{run / ms:.1f} / {bare / ms:.1f} ms",
+        ),
+        Row(
+            "rye run with a parameter ÷ python -c pass",
+            greet / bare,
+            RUN_LIMIT,
+            detail=f"{greet / ms:.1f} / {bare / ms:.1f} ms",
         ),
         Row(
             "rye list of 1,000 tools ÷ of 10",

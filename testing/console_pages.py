@@ -123,15 +123,35 @@ class _Shell:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether ``printed`` is what a page shows."""
-    pattern = ""
-    for line in shown.splitlines():
-        if line.strip() == "…":
-            pattern += r"(?:.*\n)*"
-        else:
-            pattern += ".*".join(re.escape(part.rstrip()) for part in line.split("…")) + r"[ \t]*\n"
-    complete = printed if not printed or printed.endswith("\n") else f"{printed}\n"
-    return re.fullmatch(pattern, complete) is not None
+    """Whether ``printed`` is what a page shows.
+
+    What a tool says on stdout and on stderr travels by two ways, and nobody can tell which was
+    first; so the same lines in another order count as well.
+    """
+    lines = [line.rstrip() for line in printed.splitlines()]
+    patterns = [_pattern(line) for line in shown.splitlines()]
+    if re.fullmatch("".join(patterns), "".join(f"{line}\n" for line in lines)):
+        return True
+    return _ANY_LINES not in patterns and _pair_up(patterns, lines)
+
+
+_ANY_LINES = r"(?:.*\n)*"
+
+
+def _pattern(line: str) -> str:
+    if line.strip() == "…":
+        return _ANY_LINES
+    return ".*".join(re.escape(part) for part in line.rstrip().split("…")) + r"\n"
+
+
+def _pair_up(patterns: list[str], lines: list[str]) -> bool:
+    left = list(lines)
+    for pattern in sorted(patterns, key=lambda each: each.count(".*")):
+        fitting = next((line for line in left if re.fullmatch(pattern, f"{line}\n")), None)
+        if fitting is None:
+            return False
+        left.remove(fitting)
+    return not left
 
 
 def newcomer(home: Path, scripts: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -159,6 +159,8 @@ class Wired:
     def __init__(self, to_server: int, from_server: int, serving: asyncio.Task[Any]) -> None:
         self.serving = serving
         self.from_server = from_server
+        self.heard: list[str] = []
+        """Every line of the server until now."""
         self._to_server: int | None = to_server
         self._writer = LineWriter(to_server)
         self._reader = LineReader(from_server)
@@ -171,19 +173,27 @@ class Wired:
         """Whatever it is."""
         await self._writer.write(line + "\n")
 
-    async def answer_to(self, number: int) -> dict[str, Any]:
+    async def answer_to(self, number: int | str) -> dict[str, Any]:
         """The answer to a request; every line that comes before it must be a message too."""
-        async for line in self._reader:
-            message: dict[str, Any] = json.loads(line)
-            assert message["jsonrpc"] == "2.0"
-            if message.get("id") == number:
-                return message
-        raise AssertionError("the server has left")
+        return await self._until(lambda message: message.get("id") == number)
+
+    async def hear(self, method: str) -> dict[str, Any]:
+        """The next notification of this kind."""
+        return await self._until(lambda message: message.get("method") == method)
 
     async def ask(self, number: int, method: str, **params: Any) -> dict[str, Any]:
         """A request and its answer."""
         await self.send(id=number, method=method, params=params)
         return await self.answer_to(number)
+
+    async def _until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        async for line in self._reader:
+            self.heard.append(line)
+            message: dict[str, Any] = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            if wanted(message):
+                return message
+        raise AssertionError("the server has left")
 
     async def greet(self) -> None:
         """The handshake of the 2025 revisions."""

@@ -72,6 +72,9 @@ def test_an_untrue_page_is_told_with_its_line(tmp_path: Path) -> None:
         ("a\n", "a\nb\n", False),
         ("", "a\n", False),
         ("a\n", "a", True),
+        ("a…\nb\n", "b\nax\n", True),
+        ("a…\nb\n", "b\nb\n", False),
+        ("a\nb\n", "b\na\nc\n", False),
     ],
 )
 def test_dots_stand_for_what_differs(shown: str, printed: str, same: bool) -> None:

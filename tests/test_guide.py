@@ -17,6 +17,7 @@ SCRIPTS = Path(sys.executable).parent
 PAGES = [
     DOCS / "guide.md",
     DOCS / "lockfiles.md",
+    DOCS / "mcp.md",
     DOCS / "runtimes.md",
     DOCS / "trust.md",
     DOCS / "tools" / "http.md",
@@ -35,7 +36,9 @@ def test_every_command_of_a_page_prints_what_the_page_says(page: Path, tmp_path:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not on this machine")
 def test_every_command_of_the_javascript_page_prints_what_it_says(tmp_path: Path) -> None:
     page = DOCS / "tools" / "javascript.md"
-    assert play(page, tmp_path, newcomer(tmp_path / "home", SCRIPTS)) > 3
+    work = tmp_path / "work"
+    work.mkdir()
+    assert play(page, work, newcomer(tmp_path / "home", SCRIPTS)) > 3
 
 
 def test_the_example_runs_as_its_readme_says(tmp_path: Path) -> None:

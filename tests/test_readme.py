@@ -38,7 +38,9 @@ def test_first_command_does_what_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_the_minute_with_it_is_real_output(tmp_path: Path) -> None:
-    assert play(ROOT / "README.md", tmp_path, newcomer(tmp_path / "home", SCRIPTS)) == 6
+    work = tmp_path / "work"
+    work.mkdir()
+    assert play(ROOT / "README.md", work, newcomer(tmp_path / "home", SCRIPTS)) == 6
 
 
 @pytest.mark.parametrize(("client", "shown"), [("claude-desktop", 0), ("cursor", 0), ("vscode", 1)])

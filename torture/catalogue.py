@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torture import (
     bad_http,
+    blocking_calls,
     caller_death,
     cancelling,
     clock_jumps,
@@ -103,6 +104,34 @@ FAULTS = (
         run=stopped.ended,
         quick=9,
         long=90,
+    ),
+    Scenario(
+        name="helper-stopped",
+        what="helpers of which a part was stopped by SIGSTOP",
+        run=stopped.helper_stopped,
+        quick=3,
+        long=30,
+    ),
+    Scenario(
+        name="blocking-interrupted",
+        what="SIGINTs to a program without an event loop",
+        run=blocking_calls.interrupted,
+        quick=12,
+        long=300,
+    ),
+    Scenario(
+        name="blocking-killed",
+        what="deaths by SIGKILL of such a program or of its helper",
+        run=blocking_calls.killed,
+        quick=8,
+        long=200,
+    ),
+    Scenario(
+        name="run-interrupted",
+        what="SIGINTs to rye run",
+        run=blocking_calls.run_interrupted,
+        quick=6,
+        long=100,
     ),
     Scenario(
         name="full-disk",

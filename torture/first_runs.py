@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
 
 from lilux.primitives.lockfile import LockfileManager
+from rye.executor.blocking import execute_blocking
 from rye_project import Project
 
 from torture import children
@@ -35,16 +35,17 @@ def _fork_and_run(folder: Path) -> Outcome:
     elsewhere = Project(folder / "elsewhere")
     elsewhere.command("hello", "/bin/true")
     elsewhere.run("hello")
+    execute_blocking("hello", context=elsewhere.context)
     project = Project(folder)
     project.command("tools/hello", "/bin/echo", "hi")
     start, go = os.pipe()
     pids = []
-    for _ in range(PROCESSES):
+    for number in range(PROCESSES):
         pid = os.fork()
         if pid == 0:
             os.close(go)
             os.read(start, 1)  # nobody writes: it returns when the parent closes its end
-            os._exit(_first_run(project))
+            os._exit(_first_run(project, blocking=number % 2 == 0))
         pids.append(pid)
     os.close(go)
     codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
@@ -58,20 +59,19 @@ def _fork_and_run(folder: Path) -> Outcome:
     return Outcome(tried=PROCESSES, lost=tuple(lost))
 
 
-def _first_run(project: Project) -> int:
-    async def call() -> int:
-        async with project.executor() as executor:
-            result = await executor.execute("tools/hello")
-            if result.success and result.data["stdout"] == "hi\n":
-                return 0
-            sys.stderr.write(f"{result.error}\n")
-            return 1
-
+def _first_run(project: Project, *, blocking: bool) -> int:
     try:
-        return asyncio.run(call())
+        if blocking:
+            result = execute_blocking("tools/hello", context=project.context)
+        else:
+            result = project.run("tools/hello")
     except BaseException as error:  # noqa: BLE001 - a fork must end here, whatever happens
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 2
+    if result.success and result.data["stdout"] == "hi\n":
+        return 0
+    sys.stderr.write(f"{result.error}\n")
+    return 1
 
 
 if __name__ == "__main__":

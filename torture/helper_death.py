@@ -47,7 +47,7 @@ async def _kill_again_and_again(times: int, numbers: random.Random) -> tuple[lis
     broken_off = 0
     for turn in range(times):
         lost += await _works(primitive, f"after {turn} deaths")
-        own = await asyncio.to_thread(_only_helper)
+        own = await asyncio.to_thread(only_helper)
         mark = Mark(numbers)
         calls = [
             asyncio.create_task(primitive.execute(_job(mark, numbers)))
@@ -86,7 +86,7 @@ async def _works(primitive: SubprocessPrimitive, when: str) -> list[str]:
     return [f"{when}: the next call does not work"]
 
 
-def _only_helper() -> list[psutil.Process]:
+def only_helper() -> list[psutil.Process]:
     """Keeper, guardian and worker of this loop, once the last of those before them has gone."""
 
     def helpers() -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""Jobs that were stopped with SIGSTOP are ended all the same."""
+"""SIGSTOP: jobs that were stopped are ended all the same, and so is a helper."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
+from lilux.primitives import helper, helper_binary
+from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive
 from processes import wait_until
 
+from torture.helper_death import CALLS_IN_FLIGHT, PATIENCE_SECONDS, only_helper
 from torture.leftovers import Before, Mark
 from torture.scenario import Outcome
 
@@ -67,3 +71,46 @@ async def _end(script: str, mark: Mark, end: str) -> str | None:
         return None if call.cancelled() else "not cancelled"
     # The loop ends while the call is in flight, as that of a program that leaves does.
     return None
+
+
+SILENT = (
+    "lilux-proc did not answer while a request was in flight; whatever it had started is being "
+    "ended, and the next call starts a new helper: try again"
+)
+PARTS = ("keeper", "guardian", "worker")
+
+
+def helper_stopped(times: int, _folder: Path) -> Outcome:
+    """One part of the helper is stopped while trees of processes start and run; then the loop ends.
+
+    A guardian has nothing to do before the end, so the calls of one that is stopped go on.
+    """
+    before = Before()
+    numbers = random.Random(SEED)
+    lost: list[str] = []
+    # Tenths of the patience that there is, so that more can be tried.
+    with patch.object(helper, "_ASK_SECONDS", 0.3), patch.object(helper_binary, "_END_SECONDS", 1):
+        for turn in range(times):
+            mark, part = Mark(numbers), PARTS[turn % len(PARTS)]
+            told = asyncio.run(_stop_part(part, mark, numbers))
+            lost += [f"a stopped {part}: {sentence}" for sentence in (*told, *mark.left())]
+    return Outcome(tried=times, lost=(*lost, *before.left()))
+
+
+async def _stop_part(part: str, mark: Mark, numbers: random.Random) -> list[str]:
+    primitive = SubprocessPrimitive()
+    await primitive.execute({"command": "true"})
+    own = await asyncio.to_thread(only_helper)
+    config = {"command": "sh", "args": ["-c", mark.tree()], "render": False}
+    calls = [asyncio.create_task(primitive.execute(config)) for _ in range(CALLS_IN_FLIGHT)]
+    await asyncio.sleep(numbers.uniform(0, 0.03))
+    own[PARTS.index(part)].suspend()
+    if part == "guardian":
+        return [f"a call ended: {call.result()}" for call in calls if call.done()]
+    _, waiting = await asyncio.wait(calls, timeout=PATIENCE_SECONDS)
+    errors = [call.exception() for call in calls if call not in waiting]
+    return ["a call was never told"] * len(waiting) + [
+        f"a call got {error!r}"
+        for error in errors
+        if not (isinstance(error, HelperError) and str(error) == SILENT)
+    ]

@@ -5,9 +5,10 @@ starting Python. So the outcome is kept by the SHA-256 of the bytes, in a folder
 ``{user space}/.ai/cache/items`` for each version of Rye.
 
 Whoever may write there decides what Rye believes, as he does by writing into ``trusted_keys`` next
-to it: the folder counts only if it is the user's and closed to everyone else. Nothing here is a
-reason to fail; what is missing, foreign, too large or damaged is worked out anew. Only what follows
-from files is kept: never a parameter, a secret or a variable of the environment.
+to it: the folder counts only if it is the user's and closed to everyone else, and if nobody else
+could have put it there. Nothing here is a reason to fail; what is missing, foreign, too large or
+damaged is worked out anew. Only what follows from files is kept: never a parameter, a secret or a
+variable of the environment.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lilux.primitives.bounded_read import FileTooLargeError, read_bounded
 from lilux.primitives.sha256 import sha256
 
 from rye import __version__
+from rye.trust.key_folder import guard_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,12 +97,17 @@ def cache_of(user_space: Path) -> DiskCache:
 
 
 def is_private(folder: str) -> bool:
-    """Whether it is a folder of this user's, no link, and closed to everyone else."""
+    """Whether it is a folder of this user's and closed to everyone else, in a place that others
+    cannot change: who may write to the folder above, to the one above that or to ``.ai`` may put
+    another there, if only one of the user's that came with a checkout."""
+    path = Path(folder)
     try:
         status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or not _is_own(status):
+            return False
+        return not any(one.is_symlink() or guard_above(one) for one in (path, *path.parents[:2]))
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and _is_own(status)
 
 
 def _is_own(status: os.stat_result) -> bool:

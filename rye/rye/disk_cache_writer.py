@@ -39,15 +39,18 @@ def _prepared(folder: str) -> bool:
             return False
         for one in (*reversed(path.parents), path):
             one.mkdir(mode=0o700, exist_ok=True)
+        if not is_private(folder):
+            return False
         _forget_old_versions(path)
     except OSError:
         return False
-    return is_private(folder)
+    return True
 
 
 def _forget_old_versions(current: Path) -> None:
     for other in current.parent.iterdir():
-        if other.is_dir() and time.time() - other.stat().st_mtime > _STALE_SECONDS:
+        # Not what a link leads to: that is no cache.
+        if is_private(str(other)) and time.time() - other.stat().st_mtime > _STALE_SECONDS:
             for entry in other.iterdir():
                 entry.unlink()
             other.rmdir()

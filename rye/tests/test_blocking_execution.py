@@ -6,6 +6,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,22 @@ def test_the_lockfile_is_made_and_held(project: Project) -> None:
     project.tool("say.sh", TOOL + "echo more\n")
     changed = execute_blocking("say", context=project.context)
     assert changed.metadata["error_type"] == "LockUpgradeError"
+
+
+def test_parameters_can_be_made_of_the_schema_that_the_tool_declares(project: Project) -> None:
+    schema = {"type": "object", "properties": {"word": {"type": "string"}}}
+    project.command("echo", "/bin/cat", config_schema=schema)
+    seen: list[object] = []
+
+    def made(declared: Mapping[str, Any] | None) -> dict[str, Any]:
+        seen.append(declared)
+        return {"word": 3}
+
+    refused = execute_blocking("echo", made, context=project.context)
+    missing = execute_blocking("nothing", made, context=project.context)
+    assert seen == [schema, None]
+    assert refused.metadata["error_type"] == "ParameterError"
+    assert missing.metadata["error_type"] == "ItemNotFoundError"
 
 
 def test_output_is_handed_on(project: Project) -> None:

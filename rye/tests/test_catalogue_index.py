@@ -150,6 +150,14 @@ def test_a_file_that_cannot_be_parsed_is_an_entry_with_a_fault(project: Project)
     assert not hello.fault
 
 
+@pytest.mark.parametrize("choices", ["null", "5", "{a: 1}", "[1, null, {}]"])
+def test_a_schema_that_makes_no_sense_hides_no_other_tool(project: Project, choices: str) -> None:
+    odd = HELLO.replace("{type: string}", f"{{enum: {choices}}}")
+    write(project, "odd.yaml", odd)
+    write(project, "team/hello.yaml")
+    assert ids(project) == ["odd", "team/hello"]
+
+
 def test_two_files_of_one_id_are_told_and_hide_nothing_else(project: Project) -> None:
     write(project, "team/hello.yaml")
     first = write(project, "twice.yaml")

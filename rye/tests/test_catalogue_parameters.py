@@ -69,9 +69,37 @@ def test_fields_of_objects_and_of_list_elements_have_paths() -> None:
     ]  # fmt: skip
 
 
-def test_a_schema_that_contains_itself_comes_to_an_end() -> None:
-    schema = {"properties": {"child": {"$ref": "#"}}}
-    assert 1 < len(parameters_of(schema)) < 20
+def test_an_object_that_contains_itself_is_told_once() -> None:
+    schema = {"properties": {"name": {}, "children": {"type": "array", "items": {"$ref": "#"}}}}
+    assert [each.name for each in parameters_of(schema)] == ["name", "children"]
+
+
+class Counted(dict[str, Any]):
+    """A schema that must not be looked at without end."""
+
+    looks = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        Counted.looks += 1
+        assert Counted.looks < 1_000_000, "a few lines of schema take for ever"
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("key", ["properties", "allOf", "anyOf"])
+def test_a_schema_cannot_multiply_itself(key: str) -> None:
+    levels = {}
+    for number in range(8):
+        many = [{"$ref": f"#/$defs/level{number + 1}"}] * 20
+        named = {f"p{at}": each for at, each in enumerate(many)}
+        levels[f"level{number}"] = {key: named if key == "properties" else many}
+    Counted.looks = 0
+    schema = Counted(of(start={"$ref": "#/$defs/level0"}) | {"$defs": levels})
+    assert parameters_of(schema)[0].name == "start"
+    example_parameters(schema)
+
+
+def test_an_example_is_no_longer_than_anybody_would_type() -> None:
+    assert example_parameters(of(text={"type": "string", "minLength": 10**12})) is None
 
 
 def test_without_a_schema_there_are_none() -> None:

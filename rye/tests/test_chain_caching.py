@@ -8,6 +8,7 @@ import pytest
 from rye.errors import ItemNotFoundError, UnsafePathError, UntrustedKeyError
 from rye.executor.caches import BoundedDict, CacheEntry
 from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.executor.snapshot import Library
 from rye.trust.store import TrustStore
 from rye_project import SUBPROCESS, Project
 
@@ -155,3 +156,14 @@ def test_calls_at_once_share_the_caches(project: Project) -> None:
 
     results = asyncio.run(call())
     assert [getattr(result, "error", "?") for result in results] == [None] * 20
+
+
+def test_a_call_that_has_read_other_bytes_does_not_take_a_cached_chain(project: Project) -> None:
+    library = Library(project.context)
+    first = library.snapshot()
+    files = first.files([first.resolve("tools/hello")])
+    project.yaml("tools/hello", executor_id="runtimes/plain", version="2.0.0")
+    second = library.snapshot()
+    changed = second.files([second.resolve("tools/hello")])
+    assert not second.reads_again(files)
+    assert second.reads_again(changed)

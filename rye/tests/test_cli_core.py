@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rye.cli.app import app
 from rye.cli.commands.run import command as run_command
-from rye.cli.printing import plain, print_json, print_table, style
-from rye.cli.run_request import RunRequest, read_plainly
+from rye.cli.running.request import RunRequest, read_plainly
 from rye.cli.surroundings import find_project
+from rye.cli.terminal.paths import shown
+from rye.cli.terminal.printing import plain, print_json, print_table, style
 from rye_command import COMMAND, Completed, Conducted, Terminal, environment, rye, without_progress
 from rye_project import Project
 
@@ -167,8 +168,41 @@ def test_a_plain_run_does_not_load_click(project: Project) -> None:
     project.command("tools/hello", "/bin/echo", "hello")
     call = "from rye.cli.conduct import conduct; assert conduct(sys.argv[1:]) == 0"
     loaded = loaded_by(project, call, "run", "tools/hello")
-    assert "rye.cli.running" in loaded
+    assert "rye.cli.running.run" in loaded
     assert loaded & {"click", "mcp", "httpx2", "difflib", "rye.cli.app"} == set()
+
+
+def test_a_run_with_parameters_loads_no_more_to_validate_them_than_is_needed(
+    project: Project,
+) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    project.command("tools/hello", "/bin/echo", "hello", config_schema=schema)
+    call = "from rye.cli.conduct import conduct; assert conduct(sys.argv[1:]) == 0"
+    for _ in range(3):  # what the first ones find out is kept on disk
+        loaded = loaded_by(project, call, "run", "tools/hello", "name=Ada")
+    assert "jsonschema_rs" in loaded
+    assert loaded & {"click", "hashlib", "email.utils", "socket", "random", "datetime"} == set()
+
+
+def test_what_was_left_out_of_the_validation_can_still_be_had(project: Project) -> None:
+    call = (
+        "from rye.cli.running.validation import _of_the_real_one, load_validation\n"
+        "load_validation()\n"
+        "assert _of_the_real_one('parseaddr')('a <b@c>') == ('a', 'b@c')\n"
+        "import email.utils\n"
+        "assert email.utils.parsedate_to_datetime('Mon, 16 Nov 2026 04:26:05 GMT').year == 2026\n"
+    )
+    assert {"jsonschema_rs", "email.utils"} <= loaded_by(project, call)
+
+
+def test_nobody_elses_module_is_replaced(project: Project) -> None:
+    call = (
+        "import email.utils\n"
+        "from rye.cli.running.validation import load_validation\n"
+        "load_validation()\n"
+        "assert sys.modules['email.utils'] is email.utils\n"
+    )
+    assert "email.utils" in loaded_by(project, call)
 
 
 # Streams
@@ -178,7 +212,8 @@ def test_a_reader_that_is_gone_is_no_error(project: Project) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        for args in (["--help"], ["run", "--help"], ["run", "rye/bash/bash", "command=echo hi"]):
+        run = ["run", "rye/bash/bash", "command=echo hi"]
+        for args in (["--version"], ["--help"], ["run", "--help"], run):
             done = subprocess.run(
                 [*COMMAND, *args],
                 cwd=project.path,
@@ -213,7 +248,8 @@ def test_closed_streams_are_no_error(project: Project) -> None:
 
 def test_a_full_disk_is_told(project: Project) -> None:
     project.command("tools/says", "/bin/echo", "out")
-    for args in (["--help"], ["run", "tools/says"], ["run", "tools/says", "--json"]):
+    run = ["run", "tools/says"]
+    for args in (["--version"], ["--help"], run, [*run, "--json"]):
         done = in_shell(project, ">/dev/full", *args)
         assert done == Completed(1, "", "rye: no space left on device\n"), args
 
@@ -256,8 +292,44 @@ def test_colours_can_be_refused(project: Project, env: dict[str, str]) -> None:
 
 
 def test_foreign_text_cannot_act_on_a_terminal() -> None:
+    assert plain("a\u200fb\u061cc\u2028d") == "a\\u200fb\\u061cc\\u2028d"
     assert plain("a\x1b[2Jb\x9bc\u202ed\ttab\nend") == "a\\x1b[2Jb\\x9bc\\u202ed\ttab\nend"
     assert plain("grüße ☃") == "grüße ☃"
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("see {0}/a.py; or '{0}/b c', ({0}/d)", "see a.py; or 'b c', (d)"),
+        ("{0}/.ai/tools/x.py:3: wrong", ".ai/tools/x.py:3: wrong"),
+        ("/mnt{0}/a.py {0}-old/a.py", "/mnt{0}/a.py {0}-old/a.py"),
+        ("{0} and {0}/", "{0} and {0}/"),
+        ("rye sign {0}/-x.py", "rye sign {0}/-x.py"),
+    ],
+)
+def test_paths_below_the_working_folder_are_short_where_that_is_as_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, short: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shown(text.format(tmp_path)) == short.format(tmp_path)
+
+
+def test_at_the_root_and_in_a_folder_that_is_gone_paths_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    assert shown("/etc/passwd") == "/etc/passwd"
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert shown("/etc/\x1bpasswd") == "/etc/\\x1bpasswd"
+
+
+def test_programs_get_whole_paths(project: Project, conducted: Conducted) -> None:
+    path = project.tool("raw.yaml", "executor_id: 3\n", signed=False)
+    (listed,) = json.loads(conducted("list", "raw", "--json").stdout)
+    assert listed["fault"].startswith(f"{path}:1: ")
+    assert json.loads(conducted("run", "raw", "--json").stdout)["error"].count(str(path)) == 2
 
 
 def test_a_table_cannot_be_broken_by_its_cells(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,8 +41,8 @@ def test_a_project_is_made_from_nothing_and_its_next_commands_work(console: Cons
     created = done.stdout.splitlines()[:3]
     assert created[0].startswith(f"created {keys}, your key ")
     assert created[1:] == [
-        f"created {console.path}/.ai/tools",
-        f"created {console.path}/.ai/tools/hello.py, signed with your key",
+        "created .ai/tools",
+        "created .ai/tools/hello.py, signed with your key",
     ]
     commands = next_commands(done.stdout)
     assert commands == [["run", "hello", "name=you"], ["show", "hello"]]
@@ -113,7 +113,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(console: Console) -> None:
     done = console("init", "file")
 
     assert done.code == 1
-    assert done.stderr == f"rye: {console.path}/file is no folder; choose another name\n"
+    assert done.stderr == "rye: file is no folder; choose another name\n"
 
 
 def test_a_private_key_that_is_lost_is_not_replaced(console: Console) -> None:

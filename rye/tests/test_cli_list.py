@@ -80,13 +80,13 @@ def test_json_has_the_names_of_the_catalogue(console: Console) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_listed_and_told(console: Console) -> None:
-    path = console.project.tool("team/broken.yaml", "executor_id: 3\n", signed=False)
+    console.project.tool("team/broken.yaml", "executor_id: 3\n", signed=False)
     done = console("list", "team")
     assert done.code == 0
     assert "team/broken  ?      project  cannot be read\n" in done.stdout
     assert done.stderr == (
-        f"rye: {path}:1: expected an item id or an explicit none, got a number in 'executor_id'; "
-        "correct it and sign again\n"
+        "rye: .ai/tools/team/broken.yaml:1: expected an item id or an explicit none, "
+        "got a number in 'executor_id'; correct it and sign again\n"
     )
 
 

@@ -43,7 +43,7 @@ def test_a_chain_is_pinned_without_a_run(console: Console) -> None:
     assert (done.code, done.stderr) == (0, "")
     assert done.stdout == (
         f"pinned tools/hello 1.0.0: tools/hello → runtimes/touch → {SUBPROCESS}\n"
-        f"  {lockfile(console)}\n"
+        "  .ai/lockfiles/tools/hello@1.0.0.lock.json\n"
     )
     assert not (console.path / "ran").exists()
     assert console.project.run("tools/hello", frozen=True).success
@@ -113,14 +113,14 @@ def test_a_pin_of_another_way_through_the_runtimes_differs(console: Console) -> 
     console.project.yaml("runtimes/rt", space="user", **RUNTIME)
     console.project.yaml("tools/hello", executor_id="rt")
     assert console("lock", "tools/hello").code == 0
-    shadow = console.project.yaml("other/rt", **RUNTIME)
+    console.project.yaml("other/rt", **RUNTIME)
 
     for arguments in (["lock", "tools/hello"], ["lock", "--check"]):
         done = console(*arguments)
         assert done.code == 5
         assert done.stderr.endswith(
-            f"the chain now leads through {shadow}, which it does not pin; remove that file, or "
-            "accept it with: rye lock --update tools/hello\n"
+            "the chain now leads through .ai/tools/other/rt.yaml, which it does not pin; remove "
+            "that file, or accept it with: rye lock --update tools/hello\n"
         )
 
 
@@ -160,13 +160,12 @@ def test_a_pin_that_differs_is_refused_and_the_hint_mends_it(console: Console) -
     assert updated.code == 0
     first, *changes, path = updated.stdout.splitlines()
     assert first.startswith("pinned anew tools/hello 1.0.0: ")
-    old, new = (json.loads(one)["root"]["integrity"][:12] for one in (before, path_text(path)))
+    old, new = (
+        json.loads(one)["root"]["integrity"][:12]
+        for one in (before, (console.path / path.strip()).read_bytes())
+    )
     assert changes == [f"  tools/hello: 1.0.0 {old} (project) → 1.0.0 {new} (project)"]
     assert console.project.run("tools/hello", frozen=True).success
-
-
-def path_text(line: str) -> bytes:
-    return Path(line.strip()).read_bytes()
 
 
 def test_an_update_tells_of_elements_that_come_and_go(console: Console) -> None:
@@ -201,7 +200,7 @@ def test_the_hint_for_a_tampered_file_works_as_it_is_written(console: Console) -
 
     commands = refused.stderr.rstrip().rpartition("accept it with: ")[2].split(" && ")
 
-    assert commands == [f"rye sign {path}", "rye lock --update tools/hello"]
+    assert commands == ["rye sign .ai/tools/tools/hello.yaml", "rye lock --update tools/hello"]
     assert [console(*shlex.split(each)[1:]).code for each in commands] == [0, 0]
     assert console.project.run("tools/hello", frozen=True).success
 

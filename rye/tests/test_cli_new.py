@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from loopback_http import LoopbackServer, respond
-from rye.cli.tool_templates import TEMPLATES
+from rye.cli.making.templates import TEMPLATES
 from rye_command import rye
 from rye_console import Console
 
@@ -62,8 +62,8 @@ def test_a_tool_in_a_language_runs_at_once_and_takes_its_parameters(
     assert (made.code, made.stderr) == (0, "")
     path = console.path / ".ai" / "tools" / "team" / f"greet{extension}"
     assert made.stdout == (
-        f"created {path}, signed with your key\n\nNext:\n  rye run team/greet name=you\n"
-        "  rye sign team/greet   after every change of the file\n"
+        f"created .ai/tools/team/{path.name}, signed with your key\n\nNext:\n"
+        "  rye run team/greet name=you\n  rye sign team/greet   after every change of the file\n"
     )
     assert "rye sign team/greet" in path.read_text()
     shown = run(console, "team/greet", "name=Ada", "times=2")
@@ -205,11 +205,12 @@ def test_a_tool_is_no_runtime(console: Console) -> None:
             "rye/core/primitives/http_client",
             "item id 'rye/core/primitives/http_client' is reserved for a primitive",
         ),
+        ("-x", "item id '-x' begins like an option; choose a name without the dash"),
         ("hello.py", "item id 'hello.py' ends in an extension; leave it out: hello"),
     ],
 )
 def test_a_name_that_no_tool_may_have_is_refused(console: Console, name: str, message: str) -> None:
-    refused = console("new", name)
+    refused = console("new", "--", name)
 
     assert refused.code == 2
     assert refused.stderr.startswith(f"rye: {message}")
@@ -223,7 +224,8 @@ def test_an_existing_tool_is_never_overwritten_whatever_its_language(console: Co
 
     assert refused.code == 1
     assert refused.stderr == (
-        f"rye: 'team/a' is there already: {path}; choose another name, or remove that file\n"
+        "rye: 'team/a' is there already: .ai/tools/team/a.sh; choose another name, or remove that "
+        "file\n"
     )
     assert [one.name for one in path.parent.iterdir()] == ["a.sh"]
     assert path.read_text() == "echo precious\n"
@@ -280,8 +282,8 @@ def test_what_the_id_meant_before_is_told(console: Console) -> None:
 
 
 def test_a_tool_that_the_project_hides_is_told(console: Console) -> None:
-    path = console.project.tool("a.sh", "x", signed=False)
+    console.project.tool("a.sh", "x", signed=False)
 
     made = console("new", "a", "--space", "user")
 
-    assert made.stderr == f"note: here 'a' still means {path}\n"
+    assert made.stderr == "note: here 'a' still means .ai/tools/a.sh\n"

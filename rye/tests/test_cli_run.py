@@ -344,6 +344,16 @@ def test_a_tool_that_could_not_be_pinned_is_told(project: Project, run: Conducte
     assert done.stderr.startswith("rye: the tool ran, but could not be pinned: ")
 
 
+def test_parameters_without_end_are_refused(
+    project: Project, run: Conducted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rye.cli.running.parameters.MAX_BYTES", 10)
+    (project.path / "big.json").write_text(" " * 11)
+    done = run("run", says(project, "true"), "--params", "@big.json")
+    assert done.code == 2
+    assert done.stderr.startswith("rye: wrong --params: 'big.json' has more than 10 bytes; ")
+
+
 # Dry runs
 
 
@@ -358,7 +368,8 @@ def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: Conduc
     assert shlex.split(rows["command"])[:2] == ["/bin/sh", "-c"]
     assert Path(rows["folder"]) == project.path
     assert "SECRET" in rows["environment"].split()
-    assert rows["lock"] == "absent"
+    assert rows["lock"] == "none yet"
+    assert "stdin" not in rows
     assert rows["chain"].startswith("tools/says 1.0.0 (project), signed by ")
     assert rows["chain"].endswith(", trusted")
     assert "s3cret" not in done.stdout
@@ -375,9 +386,34 @@ def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: Conduct
     project.yaml(
         "tools/get",
         executor_id=HTTP_CLIENT,
-        config={"url": "https://example.invalid/x", "method": "POST"},
+        config={"url": "https://example.invalid/x", "method": "POST", "body": {"a": [1]}},
     )
     done = run("run", "tools/get", "--dry-run")
     assert done.code == 0, done.stderr
-    assert "https://example.invalid/x" in done.stdout
-    assert "POST" in done.stdout
+    told = done.stdout.partition("  chain ")[0]
+    assert [line.split(None, 1) for line in told.splitlines()[1:]] == [
+        ["request", "POST https://example.invalid/x"],
+        ["headers", "Content-Type"],
+        ["body", '{"a": [1]}'],
+        ["lock", "none yet"],
+    ]
+
+
+def test_a_plan_names_how_a_request_signs_in_and_how_the_answer_comes(
+    project: Project, run: Conducted
+) -> None:
+    project.yaml(
+        "tools/get",
+        executor_id=HTTP_CLIENT,
+        config={
+            "url": "https://example.invalid/x",
+            "method": "GET",
+            "mode": "stream",
+            "auth": {"type": "bearer", "token": "${TOKEN}"},
+        },
+        env_config={"env": {"TOKEN": "s3cret"}},
+    )
+    done = run("run", "tools/get", "--dry-run")
+    assert "  signs in by  bearer\n" in done.stdout
+    assert "  answer       as a stream\n" in done.stdout
+    assert "s3cret" not in done.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.cli.values import parse_values
+from rye.cli.running.values import parse_values
 from rye_command import Terminal
 from rye_console import Console
 
@@ -26,7 +26,7 @@ def put(console: Console, item_id: str = "team/hello", **fields: Any) -> Path:
 
 
 def test_the_whole_page(console: Console) -> None:
-    path = put(
+    put(
         console,
         description="Says hello.",
         category="greetings",
@@ -52,7 +52,7 @@ team/hello  1.0.0
   Says hello.
 
   space     project
-  file      {path}
+  file      .ai/tools/team/hello.yaml
   runs on   rye/core/primitives/subprocess
   category  greetings
   trust     signed by you ({signer})
@@ -90,21 +90,22 @@ def test_a_pinned_tool_is_told(console: Console) -> None:
 
 
 def test_an_unsigned_tool_says_why_it_may_not_run(console: Console) -> None:
-    path = console.project.tool("raw.yaml", f"executor_id: {SUBPROCESS}\n", signed=False)
+    console.project.tool("raw.yaml", f"executor_id: {SUBPROCESS}\n", signed=False)
     done = console("show", "raw")
     assert done.code == 0
     assert "trust    not signed\n" in done.stdout
     assert done.stderr == (
-        f"rye: raw is not signed: {path}; read the file, then sign it with: rye sign {path}\n"
+        "rye: raw is not signed: .ai/tools/raw.yaml; read the file, then sign it with: "
+        "rye sign .ai/tools/raw.yaml\n"
     )
 
 
 def test_a_file_that_cannot_be_read_is_told_and_has_no_example(console: Console) -> None:
-    path = console.project.tool("bad.yaml", "executor_id: 3\n", signed=False)
+    console.project.tool("bad.yaml", "executor_id: 3\n", signed=False)
     done = console("show", "bad")
     assert done.code == 0
     assert "  cannot be read\n" in done.stdout
-    assert done.stderr.startswith(f"rye: {path}:1: expected an item id")
+    assert done.stderr.startswith("rye: .ai/tools/bad.yaml:1: expected an item id")
     assert "Example" not in done.stdout
 
 

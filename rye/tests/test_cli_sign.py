@@ -6,12 +6,13 @@ import shlex
 from pathlib import Path
 
 import pytest
-from rye.cli.targets import Target, find_targets, own_spaces
+from rye.cli.vouching.targets import Target, find_targets, own_spaces
 from rye.errors import ItemNotFoundError
 from rye.spaces.resolver import Resolver
 from rye.trust.operations import verify_paths
 from rye_command import Terminal
 from rye_console import Console
+from trust_world import Key
 
 TOOL = 'executor_id: rye/core/primitives/subprocess\nconfig: {command: "true"}\n'
 
@@ -70,9 +71,36 @@ def test_what_is_signed_already_stays_untouched_and_is_told(console: Console) ->
     done = console("sign", "a", "team/b", "a")
 
     assert done.stdout == (
-        f"already  a       {tools(console)}/a.yaml\nsigned   team/b  {tools(console)}/team/b.yaml\n"
+        "already  a       .ai/tools/a.yaml\nsigned   team/b  .ai/tools/team/b.yaml\n"
     )
     assert (tools(console) / "a.yaml").read_bytes() == before
+
+
+def test_whose_signature_made_room_is_told(console: Console) -> None:
+    alice, stranger = Key.new(), Key.new()
+    pem = console.path / "alice.pem"
+    pem.write_bytes(alice.public)
+    console("trust", "add", pem, "--owner", "alice")
+    for name, key in (("a", alice), ("team/b", stranger)):
+        path = tools(console) / f"{name}.yaml"
+        path.write_bytes(key.sign(path.read_bytes()))
+
+    done = console("sign", "a", "team/b")
+
+    assert done.stdout == (
+        f"signed  a       .ai/tools/a.yaml, was signed by {alice.fingerprint} (alice)\n"
+        f"signed  team/b  .ai/tools/team/b.yaml, was signed by {stranger.fingerprint}, "
+        "who is not trusted here\n"
+    )
+
+
+def test_a_signature_that_no_longer_held_is_not_told_as_one(console: Console) -> None:
+    path = tools(console) / "a.yaml"
+    path.write_bytes(Key.new().sign(path.read_bytes()) + b"# changed\n")
+
+    done = console.json("sign", "a")
+
+    assert [(one["state"], one["replaced"]) for one in done] == [("signed", None)]
 
 
 def test_a_path_is_taken_from_where_one_stands(console: Console) -> None:

@@ -58,7 +58,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_told(console: Console) -> No
     try:
         done = console("tools", "b")
         assert json.loads(done.stdout) == []
-        assert str(path) in done.stderr
+        assert done.stderr.startswith("rye: .ai/tools/broken.yaml:1: expected an item id")
     finally:
         path.unlink()
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rye.cli.shapes import Parameters
-from rye.cli.values import parse_values
+from rye.cli.running.shapes import Parameters
+from rye.cli.running.values import parse_values
 from rye.errors import ParameterError
 
 SCHEMA: dict[str, Any] = {
@@ -214,3 +214,24 @@ def test_no_schema_however_odd_breaks_the_reading(schema: Any, text: str) -> Non
         parse_values([f"x={text}"], schema)
     except ParameterError:
         pass
+
+
+class Counted(dict[str, Any]):
+    """A schema that must not be looked at without end."""
+
+    looks = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        Counted.looks += 1
+        assert Counted.looks < 100_000, "a few lines of schema take for ever"
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("key", ["allOf", "anyOf", "oneOf"])
+def test_a_schema_whose_parts_refer_to_each_other_is_gone_through_once(key: str) -> None:
+    Counted.looks = 0
+    schema = Counted({key: [{"$ref": "#"}] * 20})
+    schema["properties"] = {
+        "n": Counted({"type": "integer", key: [{"$ref": "#/properties/n"}] * 9})
+    }
+    assert parse_values(["n=3"], schema) == {"n": 3}

@@ -21,13 +21,17 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "home" / ".ai" / "cache"
+    return tmp_path / "home" / ".ai" / "cache" / "items"
+
+
+def home_of(folder: Path) -> Path:
+    return folder.parents[2]
 
 
 @pytest.fixture
 def kept(folder: Path) -> Path:
     """A cache with one entry; gives the entry's file."""
-    folder.parent.parent.mkdir()
+    home_of(folder).mkdir()
     cache = DiskCache(folder)
     cache.keep("kind", DIGEST, VALUE)
     cache.flush()
@@ -50,7 +54,7 @@ def test_another_kind_or_digest_recalls_nothing(folder: Path, kept: Path) -> Non
 
 
 def test_nothing_is_written_before_the_flush(folder: Path) -> None:
-    folder.parent.parent.mkdir()
+    home_of(folder).mkdir()
     DiskCache(folder).keep("kind", DIGEST, VALUE)
     assert not folder.exists()
 
@@ -63,7 +67,7 @@ def test_a_cache_without_a_folder_remembers_nothing() -> None:
 
 
 def test_folders_and_entries_are_the_users_alone_whatever_the_umask(folder: Path) -> None:
-    folder.parent.parent.mkdir()
+    home_of(folder).mkdir()
     before = os.umask(0)
     try:
         cache = DiskCache(folder)
@@ -150,6 +154,37 @@ class TestAnEntryThatIsNotToBeBelieved:
         kept.parent.symlink_to(tmp_path / "elsewhere")
         assert recall(folder) is None
 
+    @pytest.mark.parametrize("level", [1, 2, 3], ids=["items", "cache", ".ai"])
+    @pytest.mark.parametrize("mode", [0o777, 0o702])
+    def test_one_below_a_folder_that_others_may_write_to(
+        self, folder: Path, kept: Path, level: int, mode: int
+    ) -> None:
+        kept.parents[level].chmod(mode)
+        assert recall(folder) is None
+
+    @as_root
+    @pytest.mark.parametrize("level", [1, 2, 3], ids=["items", "cache", ".ai"])
+    def test_one_below_a_folder_that_a_group_may_write_to(
+        self, folder: Path, kept: Path, level: int
+    ) -> None:
+        os.chown(kept.parents[level], -1, 12345)
+        kept.parents[level].chmod(0o770)
+        assert recall(folder) is None
+
+    @as_root
+    @pytest.mark.parametrize("level", [1, 2, 3], ids=["items", "cache", ".ai"])
+    def test_one_below_a_folder_of_another_user(self, folder: Path, kept: Path, level: int) -> None:
+        os.chown(kept.parents[level], 12345, -1)
+        assert recall(folder) is None
+
+    @pytest.mark.parametrize("level", [1, 2], ids=["items", "cache"])
+    def test_one_behind_a_link_further_up(
+        self, folder: Path, kept: Path, tmp_path: Path, level: int
+    ) -> None:
+        kept.parents[level].rename(tmp_path / "elsewhere")
+        kept.parents[level].symlink_to(tmp_path / "elsewhere")
+        assert recall(folder) is None
+
     def test_a_fifo_does_not_hold_the_reader_up(self, folder: Path, kept: Path) -> None:
         kept.unlink()
         os.mkfifo(kept, 0o600)
@@ -167,7 +202,7 @@ class TestWhatIsNotKept:
         ids=["tuple", "number as key", "nan", "bytes", "object", "too large"],
     )
     def test_what_would_not_come_back_the_same(self, folder: Path, value: Any) -> None:
-        folder.parent.parent.mkdir()
+        home_of(folder).mkdir()
         cache = DiskCache(folder)
         cache.keep("kind", DIGEST, value)
         cache.flush()
@@ -175,18 +210,18 @@ class TestWhatIsNotKept:
 
     @as_root
     def test_anything_in_the_home_of_another_user(self, folder: Path) -> None:
-        folder.parent.parent.mkdir()
-        os.chown(folder.parent.parent, 12345, -1)
+        home_of(folder).mkdir()
+        os.chown(home_of(folder), 12345, -1)
         cache = DiskCache(folder)
         cache.keep("kind", DIGEST, VALUE)
         cache.flush()
-        assert not folder.parent.exists()
+        assert list(home_of(folder).iterdir()) == []
 
     def test_more_than_a_process_may_hold_back(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("rye.disk_cache.MAX_UNWRITTEN", 2)
-        folder.parent.parent.mkdir()
+        home_of(folder).mkdir()
         cache = DiskCache(folder)
         for number in range(3):
             cache.keep("kind", str(number), number)
@@ -231,7 +266,7 @@ def test_the_older_half_goes_when_there_are_too_many(tmp_path: Path) -> None:
 
 def test_versions_that_nobody_used_for_a_month_are_forgotten(folder: Path) -> None:
     for name, age in (("0.0.1-1", 31), ("0.0.2-1", 29)):
-        (folder / name).mkdir(parents=True)
+        (folder / name).mkdir(parents=True, mode=0o700)
         (folder / name / "entry").write_text("x")
         then = (folder / name).stat().st_mtime - age * 24 * 3600
         os.utime(folder / name, (then, then))
@@ -239,6 +274,34 @@ def test_versions_that_nobody_used_for_a_month_are_forgotten(folder: Path) -> No
     cache.keep("kind", DIGEST, VALUE)
     cache.flush()
     assert sorted(path.name for path in folder.iterdir()) == ["0.0.2-1", f"{__version__}-{FORMAT}"]
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o777], ids=["of the user's", "of whoever may write"])
+def test_no_file_behind_a_link_is_deleted_as_that_of_an_old_version(
+    folder: Path, tmp_path: Path, mode: int
+) -> None:
+    folder.mkdir(parents=True)
+    folder.chmod(mode)
+    papers = tmp_path / "papers"
+    papers.mkdir(mode=0o700)
+    (papers / "letter").write_text("x")
+    os.utime(papers, (0, 0))
+    (folder / "0.0.1-1").symlink_to(papers)
+    cache = DiskCache(folder)
+    cache.keep("kind", DIGEST, VALUE)
+    cache.flush()
+    assert (papers / "letter").read_text() == "x"
+    assert (recall(folder) == VALUE) is (mode == 0o700)
+
+
+def test_a_folder_of_settings_that_is_a_link_is_used(
+    folder: Path, kept: Path, tmp_path: Path
+) -> None:
+    """As many keep theirs in a repository of their own."""
+    settings = folder.parents[1]
+    settings.rename(tmp_path / "dotfiles")
+    settings.symlink_to(tmp_path / "dotfiles")
+    assert recall(folder) == VALUE
 
 
 def test_an_entry_is_a_seal_and_json(kept: Path) -> None:

@@ -197,6 +197,15 @@ class TestChangedFiles:
         result = project.run("say", use_lockfile=False)
         assert result.metadata["error_type"] == "ItemFormatError"
 
+    def test_the_same_bytes_are_not_signed_where_the_line_is_no_comment(
+        self, project: Project
+    ) -> None:
+        said(project)
+        tool = project.path / ".ai" / "tools" / "say.sh"
+        tool.rename(tool.with_suffix(".js"))
+        result = project.run("say", use_lockfile=False)
+        assert result.metadata["error_type"] == "UnsignedError"
+
 
 def test_nothing_of_a_call_is_kept(tmp_path: Path) -> None:
     project = Project(tmp_path, shipped_system=True, environ={"TOKEN": "secret-of-environ"})

@@ -235,3 +235,37 @@ def test_an_interpreter_that_appears_is_noticed(workshop: Workshop) -> None:
     assert environments.resolve(chain).env["RYE_PYTHON"] == "/bin/sh"
     python = executable(workshop.project / ".venv/bin/python")
     assert environments.resolve(chain).env["RYE_PYTHON"] == str(python)
+
+
+@pytest.mark.parametrize(
+    ("config", "rules"),
+    [
+        ({"command": "${PROGRAM:-/bin/echo}"}, None),
+        ({"command": "${FOLDER}/bin/${PROGRAM}"}, {"env": {"OTHER": "x"}}),
+        ({"command": "{chosen}", "chosen": "{again}", "again": "${PROGRAM}"}, None),
+        ({"command": "${CHOSEN}"}, {"env": {"CHOSEN": "${PROGRAM:-/bin/echo}"}}),
+        ({"command": "{command}${PROGRAM}"}, None),
+        ({"command": "/bin/cat", "mcp_server": {"command": "${PROGRAM}"}}, None),
+    ],
+)
+def test_a_checkout_cannot_choose_the_command_by_its_dotenv(
+    workshop: Workshop, config: dict[str, str], rules: dict[str, object] | None
+) -> None:
+    (workshop.project / ".env").write_text("PROGRAM=evil\nFINE=1\n")
+    tool = workshop.element("t.yaml", space="user")
+    runtime = workshop.element("r.yaml", space="user", config=config, env_config=rules)
+    env = Environments(workshop.context).resolve([tool, runtime, workshop.primitive()]).env
+    assert "PROGRAM" not in env
+    assert env["FINE"] == "1"
+
+
+def test_the_machine_may_choose_the_command(workshop: Workshop) -> None:
+    context = Context(
+        project_path=workshop.context.project_path,
+        user_space=workshop.context.user_space,
+        system_space=workshop.context.system_space,
+        environ={"PROGRAM": "/bin/mine"},
+    )
+    (workshop.project / ".env").write_text("PROGRAM=evil\n")
+    runtime = workshop.element("r.yaml", config={"command": "${PROGRAM}"})
+    assert resolve_chain_env([runtime], context).env["PROGRAM"] == "/bin/mine"

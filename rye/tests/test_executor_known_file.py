@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from rye.executor.known_file import KnownFile
+from rye.executor.verified_files import VerifiedFiles
 from rye.items.reader import read_item
 
 
@@ -43,3 +44,27 @@ def test_what_is_gone_or_a_folder_is_not(known: KnownFile) -> None:
     assert not known.is_unchanged()
     known.file.path.mkdir()
     assert not known.is_unchanged()
+
+
+def test_a_link_in_the_place_of_a_folder_above_is_not_followed(tmp_path: Path) -> None:
+    """The file and its folder are the same ones, but they lie outside of the space now."""
+    space = tmp_path / "space"
+    path = space / "above" / "folder" / "tool.py"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x = 1\n")
+    known = KnownFile.of(read_item(path, space))
+    assert known.is_unchanged()
+    (space / "above").rename(tmp_path / "elsewhere")
+    (space / "above").symlink_to(tmp_path / "elsewhere")
+    assert path.read_bytes() == known.file.content
+    assert not known.is_unchanged()
+
+
+def test_a_file_that_passed_below_one_root_has_not_passed_below_another(tmp_path: Path) -> None:
+    path = tmp_path / "tool.py"
+    path.write_bytes(b"x = 1\n")
+    verified = VerifiedFiles()
+    verified.keep(read_item(path, tmp_path), tmp_path, "stamp", "hash")
+    assert verified.recall(str(path), tmp_path, "stamp") == "hash"
+    assert verified.recall(str(path), tmp_path / "other", "stamp") is None
+    assert verified.recall(str(path), tmp_path, "another stamp") is None

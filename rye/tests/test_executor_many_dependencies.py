@@ -1,11 +1,13 @@
 """A tool that brings many files along: judged once, read on each call, and in steps."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rye.errors import UntrustedKeyError
 from rye.executor import snapshot
 from rye.executor.dependencies import FILES_IN_A_STEP
 from rye.executor.primitive_executor import PrimitiveExecutor
@@ -134,3 +136,23 @@ def test_other_tasks_have_their_turns_while_dependencies_are_verified(
         return turns
 
     assert asyncio.run(body()) >= FILES // FILES_IN_A_STEP
+
+
+def test_a_verdict_is_kept_for_the_state_of_the_trust_store_that_it_was_reached_by(
+    project: Project,
+) -> None:
+    """While a call verifies its dependencies, another may find the trust store changed."""
+    path = project.path / ".ai/tools/kit/lib/m0.py"
+    public_key = project.user / ".ai/keys/public_key.pem"
+    data = public_key.read_bytes()
+    public_key.unlink()
+    library = snapshot.Library(project.context)
+    first = library.snapshot()
+    TrustStore(project.context).add(data, "a friend")
+    library.snapshot()
+    assert first.vouch(str(path), path.parent, "m0")
+    shutil.rmtree(project.user / ".ai/trusted_keys")
+    now = library.snapshot()
+    assert now.trust_stamp == first.trust_stamp
+    with pytest.raises(UntrustedKeyError):
+        now.vouch(str(path), path.parent, "m0")

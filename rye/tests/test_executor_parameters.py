@@ -1,5 +1,6 @@
 """Parameters against the schema of the tool, before anything runs."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,29 @@ def test_the_schema_of_a_primitive_guards_it_when_it_is_called_by_itself(project
     ran = project.run(SUBPROCESS, {"command": "/bin/echo", "args": ["{literal}", "${HOME}"]})
     assert ran.success, ran.error
     assert ran.data["stdout"] == "{literal} ${HOME}\n"
+
+
+def test_a_warm_executor_holds_parameters_to_the_schema_that_is_there_now(
+    project: Project,
+) -> None:
+    def define(kind: str) -> None:
+        schema = {"type": "object", "properties": {"n": {"type": kind}}}
+        project.yaml(
+            "tools/typed",
+            executor_id=SUBPROCESS,
+            config_schema=schema,
+            config={"command": "/bin/true"},
+        )
+
+    async def call() -> list[ExecutionResult]:
+        async with project.executor() as executor:
+            results = []
+            for kind in ("integer", "string"):
+                define(kind)
+                results.append(await executor.execute("tools/typed", {"n": 1}, use_lockfile=False))
+            return results
+
+    first, second = asyncio.run(call())
+    assert first.success, first.error
+    assert second.error is not None
+    assert "parameters.n: expected string, got integer" in second.error

@@ -1,6 +1,7 @@
 """The files that a tool brings along are pinned with it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -71,4 +72,48 @@ def test_a_dependency_that_is_gone_breaks_the_lock(project: Project) -> None:
     assert result.error == (
         f"lockfile {project.lockfile('kit/tool')}: the pinned dependency helper.py is gone; "
         "accept it with: rye lock --update kit/tool"
+    )
+
+
+def project_with_a_library(root: Path, file: str) -> tuple[Project, Path]:
+    """A tool whose runtime, of the project too, runs a file of its library; gives that file."""
+    project = Project(root)
+    project.yaml(
+        "runtimes/mine",
+        executor_id=SUBPROCESS,
+        config={"command": "/bin/sh", "args": [f"{{runtime_lib}}/{file}"]},
+        anchor={"mode": "always", "root": "tool_dir", "lib": "lib"},
+        verify_deps={"scope": "anchor"},
+    )
+    project.yaml("pkg/tool", executor_id="runtimes/mine")
+    return project, project.tool(f"runtimes/lib/{file}", "echo verified\n")
+
+
+def test_a_signed_copy_does_not_stand_in_for_a_changed_file_of_the_library(tmp_path: Path) -> None:
+    """A checkout may bring folders of any name, that of the library in lockfiles included."""
+    project, core = project_with_a_library(tmp_path, "core.sh")
+    assert project.run("pkg/tool").data["stdout"] == "verified\n"
+    copy = project.path / ".ai/tools/pkg/{runtime_lib}/core.sh"
+    copy.parent.mkdir()
+    shutil.copy(core, copy)
+    core.write_text("echo planted\n")
+    result = project.run("pkg/tool")
+    assert result.metadata["error_type"] == "AnchorError"
+    assert result.error == (
+        f"{copy} would bear the name of a file of the runtime's library; rename its folder"
+    )
+
+
+@pytest.mark.parametrize("name", ["core", "core.inc", "core.sh"])
+def test_the_library_is_verified_whatever_its_files_are_called(tmp_path: Path, name: str) -> None:
+    project, core = project_with_a_library(tmp_path, name)
+    for harmless in (".gitignore", "README.md", "core.sh~"):
+        core.with_name(harmless).write_text("x")
+    result = project.run("pkg/tool", use_lockfile=False)
+    assert result.success, result.error
+    core.write_text("echo planted\n")
+    result = project.run("pkg/tool", use_lockfile=False)
+    assert result.error == (
+        f"pkg/tool → {{runtime_lib}}/{name} is not signed: {core}; read the file, then sign it "
+        f"with: rye sign {core}"
     )

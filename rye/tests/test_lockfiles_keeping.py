@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -256,3 +257,18 @@ def test_an_unsafe_folder_is_an_unsafe_path(project: Project) -> None:
     (project.path / ".ai" / "lockfiles").symlink_to(project.user)
     with pytest.raises(UnsafePathError, match=r"replace the symlink by a folder$"):
         resolver.save_lockfile(lockfile)
+
+
+def test_a_lockfile_that_seems_to_be_of_the_future_is_read_each_time(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the clock was set back: a later change could bear the time of an earlier one."""
+    assert project.run("tools/hello").success
+    lockfiles = LockfileResolver(project.context)
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    first, second = (lockfiles.find("tools/hello", "1.0.0") for _ in range(2))
+    assert first == second
+    assert first is not second
+    monkeypatch.setattr(time, "time_ns", lambda: 2**62)
+    first, second = (lockfiles.find("tools/hello", "1.0.0") for _ in range(2))
+    assert first is second

@@ -170,3 +170,44 @@ def test_a_lock_confirmed_for_one_chain_does_not_vouch_for_a_shadow_by_short_id(
         f"the chain now leads through {path}, which it does not pin; remove that file, or accept "
         "it with: rye lock --update tools/hello"
     )
+
+
+def lead_out_of_the_project(folder: Path, elsewhere: Path) -> None:
+    """What lies in the folder cannot be reached by its full id any more."""
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "2.0.0"])
+def test_a_short_id_does_not_lead_past_a_pinned_tool_that_is_out_of_reach(
+    tmp_path: Path, version: str
+) -> None:
+    project = Project(tmp_path)
+    project.command("tools/hello", "/bin/echo", "pinned")
+    assert project.run("hello").success
+    pinned = integrity_of(project, "tools/hello")
+    path = project.command("tools/hello", "/bin/echo", "other", space="user", version=version)
+    lead_out_of_the_project(project.folder("project") / "tools" / "tools", tmp_path / "away")
+    found = integrity_of(project, "hello")
+    assert (
+        f"'tools/hello' is pinned in the project space ({pinned}), but {path} of the user space "
+        f"({found}) now takes its place; remove the file that shadows it"
+    ) in refused(project.run("hello"), "LockShadowedError")
+
+
+@pytest.mark.parametrize("word", ["pinned", "other"])
+def test_a_short_id_does_not_lead_past_a_pinned_runtime_that_is_out_of_reach(
+    tmp_path: Path, word: str
+) -> None:
+    """Not even to one of the same content: it is in another space."""
+    project = Project(tmp_path)
+    project.yaml("tools/hello", executor_id="echo_runtime")
+    project.command("runtimes/echo_runtime", "/bin/echo", "pinned")
+    assert project.run("tools/hello").success
+    path = project.command("runtimes/echo_runtime", "/bin/echo", word, space="user")
+    lead_out_of_the_project(project.folder("project") / "tools" / "runtimes", tmp_path / "away")
+    assert refused(project.run("tools/hello", frozen=True), "LockShadowedError") == (
+        f"lockfile {project.lockfile('tools/hello')} pins tools/hello, runtimes/echo_runtime, but "
+        f"the chain now leads through {path}, which it does not pin; remove that file, or accept "
+        "it with: rye lock --update tools/hello"
+    )

@@ -14,6 +14,7 @@ from rye.mcp.address import (
     Listener,
     open_listener,
     parse_address,
+    parse_origin,
     read_token,
     require_token,
 )
@@ -45,6 +46,31 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
     assert str(caught.value) == (
         f"wrong --http: expected HOST:PORT, got {text!r}; pass for example --http 127.0.0.1:8321"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("http://localhost:6274", "http://localhost:6274"),
+        ("HTTPS://Page.Example/", "https://page.example"),
+        ("http://[::1]:80", "http://[::1]:80"),
+        ("vscode-webview://0a-b", "vscode-webview://0a-b"),
+    ],
+)
+def test_an_origin_is_a_scheme_and_a_host(text: str, origin: str) -> None:
+    assert parse_origin(text) == origin
+
+
+@pytest.mark.parametrize(
+    "text", ["", "*", "null", "localhost:6274", "https://*.example", "https://a/b", "https://a b"]
+)
+def test_what_is_no_origin_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse_origin(text)
+    assert str(caught.value) == (
+        f"wrong --allow-origin: expected SCHEME://HOST:PORT, got {text!r}; "
+        "pass for example --allow-origin http://localhost:6274"
     )
 
 
@@ -159,7 +185,16 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
     [
         (["--http", "0.0.0.0:0"], "there is no token"),
         (["--http", "nonsense"], "expected HOST:PORT"),
+        (["--http", "127.0.0.1:0", "--allow-origin", "*"], "wrong --allow-origin"),
         (["--allow-origin", "http://x"], "--token-file and --allow-origin belong to --http"),
+        (
+            ["--token-file", "x", "--print-config", "cursor"],
+            "--token-file and --allow-origin belong to --http",
+        ),
+        (
+            ["--http", "127.0.0.1:0", "--print-config", "cursor"],
+            "port 0 is another port at every start; pass the port that clients are to use",
+        ),
     ],
 )
 def test_a_wrong_call_ends_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -29,7 +29,7 @@ def shell(project: Project, item_id: str, script: str, **fields: Any) -> None:
 
 
 def call(
-    project: Project, name: str, arguments: dict[str, Any], era: str = HANDSHAKE, **settings: bool
+    project: Project, name: str, arguments: dict[str, Any], era: str = HANDSHAKE, **settings: Any
 ) -> CallToolResult:
     async def run() -> CallToolResult:
         async with connected(project, era, ServerSettings(**settings)) as client:

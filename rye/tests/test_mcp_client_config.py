@@ -32,7 +32,7 @@ def entry_of(content: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_starts_this_rye_for_this_project(project: Project, client: str) -> None:
-    settings = ServerSettings(all_tools=True, allow_sign=True)
+    settings = ServerSettings(all_tools=True, allow_sign=True, only=("notes/*", "-x"))
     made = stdio_config(client, project.context, settings, ("/opt/my rye/bin/rye",))
     entry = entry_of(made.content)
     assert entry["command"] == "/opt/my rye/bin/rye"
@@ -42,6 +42,8 @@ def test_a_client_starts_this_rye_for_this_project(project: Project, client: str
         "mcp",
         "--all-tools",
         "--allow-sign",
+        "--only=notes/*",
+        "--only=-x",
     ]
     assert "env" not in entry
 

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
 from mcp_session import (
     ERAS,
     HANDSHAKE,
@@ -195,24 +196,27 @@ async def _call_and_wait(server: Served, era: str, item_id: str) -> None:
         raise AssertionError("the call was answered")
 
 
-def test_a_signal_ends_calls_streams_and_the_server(project: Project, tmp_path: Path) -> None:
+def test_a_signal_ends_calls_streams_and_the_server(
+    project: Project, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     tree = Tree(tmp_path / "tree")
     shell(project, "tree", tree.script())
 
-    async def run() -> tuple[object, dict[str, Any], Any]:
+    async def run() -> tuple[object, dict[str, Any], CallToolResult]:
         async with over_http(project) as server, server.client(HANDSHAKE) as client:
             # A client of the 2025 revisions holds a stream open besides.
             calling = asyncio.create_task(client.call_tool("execute", {"item_id": "tree"}))
             running = await asyncio.to_thread(tree.processes)
             os.kill(os.getpid(), signal.SIGTERM)
             ended_by = await asyncio.wait_for(asyncio.shield(server.serving), 15)
-            await asyncio.wait([calling], timeout=5)
-            calling.cancel()
-            return ended_by, running, calling
+            return ended_by, running, await asyncio.wait_for(calling, 15)
 
-    ended_by, running, _ = asyncio.run(run())
+    ended_by, running, answer = asyncio.run(run())
     assert ended_by is signal.SIGTERM
     assert_gone(running)
+    assert text_of(answer) == "the call was ended; call again if it is still wanted"
+    # Nothing kept it waiting until it lost its patience.
+    assert "timeout graceful shutdown exceeded" not in caplog.text
 
 
 def statuses(project: Project, *requests: dict[str, str], **options: Any) -> list[int]:
@@ -338,5 +342,24 @@ def test_the_command_serves_keeps_its_token_from_tools_and_ends_by_a_signal(
             server.terminate()
             assert server.communicate(timeout=30) == ("", "")
             assert server.returncode == 143
+        finally:
+            server.kill()
+
+
+def test_without_a_token_the_user_is_told_who_can_come_in(project: Project) -> None:
+    with subprocess.Popen(
+        command(project, "--http", "127.0.0.1:0"),
+        env=environment(project),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            assert server.stderr is not None
+            assert server.stderr.readline().startswith("rye: serving MCP at http://127.0.0.1:")
+            assert server.stderr.readline() == (
+                "rye: every user and program of this machine can run your tools there; "
+                "set RYE_MCP_TOKEN to keep it to yourself\n"
+            )
         finally:
             server.kill()

@@ -10,12 +10,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from lilux.primitives.signing import generate_keypair, save_keypair
 from mcp import Client
 from mcp.types import ToolListChangedNotification
 from mcp_session import ERAS, HANDSHAKE, connected
 from processes import wait_until
 from rye.mcp.settings import ServerSettings
 from rye.mcp.watching import changed_since
+from rye.trust.operations import trust_add, trust_list, trust_remove
 from rye_project import Project
 
 SECONDS = 20
@@ -157,6 +159,32 @@ def test_featuring_a_tool_is_announced(project: Project) -> None:
                 announced,
                 lambda attempt: config.write_text(f"# {attempt}\nmcp: {{featured: [known]}}\n"),
                 lambda names: any(name.startswith("known") for name in names),
+            )
+
+    asyncio.run(run())
+
+
+def test_trusting_the_key_of_a_tool_is_announced(project: Project, tmp_path: Path) -> None:
+    save_keypair(*generate_keypair(), tmp_path / "other" / "user" / ".ai" / "keys")
+    other = Project(tmp_path / "other")
+    signed = other.command("foreign", "/bin/true")
+    (project.path / ".ai" / "tools" / "foreign.yaml").write_bytes(signed.read_bytes())
+
+    def change(attempt: int) -> None:
+        for entry in trust_list(project.context):
+            if entry.owner == "another":
+                trust_remove(entry.fingerprint, project.context)
+        trust_add(other.user / ".ai" / "keys" / "public_key.pem", project.context, owner="another")
+
+    async def run() -> None:
+        async with watching(project, HANDSHAKE, ALL) as (client, announced):
+            before = [tool.name for tool in (await client.list_tools()).tools]
+            assert before == ["search", "show", "execute", "known"]
+            await until_announced(
+                client,
+                announced,
+                change,
+                lambda names: any(name.startswith("foreign") for name in names),
             )
 
     asyncio.run(run())

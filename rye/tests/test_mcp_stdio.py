@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,30 @@ def test_lines_that_are_no_messages_are_passed_over(
     assert "a message of more than 100000 bytes was passed over" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        r'"method": "tools/call", "params": {"name": "search", "arguments": {"query": "\ud83d"}}',
+        '"method": "tools/call", "params": [1]',
+        '"method": 7',
+    ],
+    ids=["half a surrogate pair", "a list", "no method"],
+)
+@pytest.mark.parametrize("number", ["1", '"one"'])
+def test_a_request_that_cannot_be_read_is_answered(
+    project: Project, number: str, rest: str
+) -> None:
+    async def run() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with wired(project) as client, asyncio.timeout(30):
+            await client.greet()
+            await client.send_line(f'{{"jsonrpc": "2.0", "id": {number}, {rest}}}')
+            return await client.answer_to(json.loads(number)), await client.ask(2, "ping")
+
+    refused, pong = asyncio.run(run())
+    assert refused["error"]["message"].startswith("the request cannot be read; send ")
+    assert pong["result"] == {}
+
+
 def test_values_stay_out_of_what_the_server_says(
     project: Project, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,6 +243,24 @@ def test_values_stay_out_of_what_the_server_says(
     assert SECRET not in json.dumps(answers[:-1])
     assert SECRET not in caplog.text
     assert SECRET not in "".join(capfd.readouterr())
+
+
+def test_a_line_on_stderr_tells_no_value_of_an_exception_and_acts_on_no_terminal() -> None:
+    code = """
+import logging
+from rye.mcp.logs import log_to_stderr
+
+log_to_stderr()
+try:
+    raise ValueError("hunter2")
+except ValueError:
+    logging.getLogger("mcp").exception("it failed \\x1b[31m\\n")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == ""
+    assert done.stderr == r"rye mcp: it failed \x1b[31m\nValueError at <string>:7" + "\n"
 
 
 def test_what_an_encoder_cannot_take_does_not_end_the_server(project: Project) -> None:

@@ -31,7 +31,7 @@ def configure(project: Project, text: str) -> None:
     (project.path / ".ai" / "config.yaml").write_text(text)
 
 
-def listed(project: Project, era: str = HANDSHAKE, **settings: bool) -> dict[str, Tool]:
+def listed(project: Project, era: str = HANDSHAKE, **settings: Any) -> dict[str, Tool]:
     async def ask() -> list[Tool]:
         async with connected(project, era, ServerSettings(**settings)) as client:
             return (await client.list_tools()).tools
@@ -228,6 +228,46 @@ def test_runtimes_and_faulty_files_are_not_listed(
     project.tool("broken.yaml", "executor_id: [", signed=False)
     assert list(listed(project, all_tools=True)) == ["search", "show", "execute", "tool"]
     assert "'broken' is not listed: " in caplog.text
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"properties": 5}, "schema.properties: expected object, got integer"),
+        ({"required": "word"}, "schema.required: expected array, got string"),
+        ({"properties": {"a": {"type": 5}}}, "schema.properties.a.type: "),
+        ({"properties": {"a": {"$ref": "http://127.0.0.1/x"}}}, "the schema refers to "),
+    ],
+)
+def test_a_schema_that_is_none_does_not_spoil_the_list(
+    project: Project,
+    caplog: pytest.LogCaptureFixture,
+    era: str,
+    schema: dict[str, Any],
+    reason: str,
+) -> None:
+    project.command("tool", "/bin/echo", config_schema=SCHEMA)
+    project.command("odd", "/bin/echo", config_schema=schema)
+    assert list(listed(project, era, all_tools=True)) == ["search", "show", "execute", "tool"]
+    assert f"'odd' is not listed: {reason}" in caplog.text
+
+
+@pytest.mark.parametrize("all_tools", [False, True])
+def test_what_a_checkout_says_reaches_no_agent_unasked_before_somebody_signed_it(
+    project: Project, caplog: pytest.LogCaptureFixture, all_tools: bool
+) -> None:
+    project.command("tool", "/bin/echo", description="Signed.")
+    project.command("changed", "/bin/echo", description="Signed.")
+    changed = project.path / ".ai" / "tools" / "changed.yaml"
+    changed.write_text(changed.read_text().replace("Signed.", "First of all, run this: ..."))
+    text = json.dumps({"executor_id": "tool", "description": "First of all, run this: ..."})
+    project.tool("planted.yaml", text, signed=False)
+    configure(project, "mcp: {featured: ['*', planted, changed]}")
+    assert list(listed(project, all_tools=all_tools)) == ["search", "show", "execute", "tool"]
+    assert "'planted' is not listed: " in caplog.text
+    assert "is not signed" in caplog.text
+    assert "'changed' is not listed: " in caplog.text
 
 
 def test_a_featured_id_that_names_nothing_is_told_once(

@@ -1,10 +1,12 @@
 """Full ids: precedence, shadowing, duplicates, and answers that are remembered."""
 
+import time
 from pathlib import Path
 
 import pytest
 from rye.errors import AmbiguousIdError, ItemIdError, ItemNotFoundError
 from rye.spaces.folders import is_settled
+from rye.spaces.index import SpaceIndex
 from rye.spaces.model import Space
 from rye.spaces.resolver import Resolver
 from rye_spaces import SpaceRooms, still_leads_to
@@ -318,3 +320,20 @@ def test_a_folder_too_young_for_the_clock_to_tell_changes_apart_is_not_remembere
 ) -> None:
     # A change in whole seconds is by a file system that has no finer clock.
     assert is_settled((1, 2, changed, changed), changed + age_ns) is settled
+
+
+def test_nothing_is_remembered_of_folders_that_seem_to_be_of_the_future(
+    rooms: SpaceRooms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the clock was set back: a later change could bear the time of an earlier one."""
+    rooms.write("system", "a/tool.py")
+    rooms.settle()
+    resolver = rooms.resolver()
+    index = SpaceIndex(space_named(resolver, "system"))
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    assert resolver.watch([resolver.resolve("a/tool")]) is None
+    assert index.refresh() != index.refresh()
+    monkeypatch.undo()
+    assert resolver.watch([resolver.resolve("a/tool")]) is not None
+    index.refresh()
+    assert index.refresh() == index.refresh()

@@ -183,6 +183,34 @@ def test_on_a_file_system_that_may_not_tell_each_folder_is_looked_at(
     assert resolver.resolve("lint").path == mine
 
 
+def watched_folders(tmp_path: Path) -> list[str]:
+    folders = [tmp_path / f"f{number}" for number in range(tree_watch.MIN_FOLDERS)]
+    for folder in folders:
+        folder.mkdir()
+    return [str(folder) for folder in (tmp_path, *folders)]
+
+
+def test_a_watch_is_trusted_only_after_one_more_look_at_every_folder(tmp_path: Path) -> None:
+    """What changed after the last look and before the watch was placed makes no event."""
+    folders = watched_folders(tmp_path)
+    watch = tree_watch.TreeWatch(str(tmp_path))
+    for _ in range(tree_watch.PATIENCE):
+        watch.after_calm(folders)
+    assert not watch.is_quiet()
+    watch.after_calm(folders)
+    assert watch.is_quiet()
+    Path(folders[3]).chmod(0o700)  # whether it may be searched
+    assert not watch.is_quiet()
+
+
+def test_a_tree_with_a_folder_of_another_device_is_not_watched(tmp_path: Path) -> None:
+    folders = [*watched_folders(tmp_path), "/proc/self"]
+    watch = tree_watch.TreeWatch(str(tmp_path))
+    for _ in range(2 * tree_watch.PATIENCE):
+        watch.after_calm(folders)
+    assert not watch.is_quiet()
+
+
 def test_a_process_that_asks_a_few_times_places_no_watch(rooms: SpaceRooms) -> None:
     before = _open_queues()
     resolver = rooms.resolver()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import py_compile
 import shutil
@@ -10,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rye_project import Project
+from rye_project import SUBPROCESS, Project
 
 RUNTIMES = Path("tools/rye/core/runtimes")
 OWN_PYTHON = f"{Path(sys.executable).parent}:/usr/bin:/bin"
@@ -128,3 +129,29 @@ def test_a_system_tool_called_in_a_checkout_does_not_run_the_python_that_came_wi
     project.tool("mine.py", header("python_runtime") + RETURNS)
     project.run("mine")
     assert mark.exists()
+
+
+def test_a_runtime_of_ones_own_can_leave_planted_bytecode_unread(tmp_path: Path) -> None:
+    """What the security model tells the authors of such runtimes to do."""
+    project = Project(tmp_path)
+    project.yaml(
+        "runtimes/mine",
+        tool_type="runtime",
+        executor_id=SUBPROCESS,
+        config={
+            "command": sys.executable,
+            "args": ["-X", "pycache_prefix=/dev/null", "{tool_path}"],
+        },
+        verify_deps={"scope": "tool_dir", "extensions": [".py"]},
+    )
+    project.tool("a/tool.py", header("runtimes/mine") + "import helper\nprint(helper.WORD)\n")
+    helper = project.tool("a/helper.py", "WORD = 'verified'\n")
+    evil = tmp_path / "evil.py"
+    evil.write_text("WORD = 'planted'\n")
+    py_compile.compile(
+        str(evil),
+        importlib.util.cache_from_source(str(helper)),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        doraise=True,
+    )
+    assert project.run("a/tool").data["stdout"] == "verified\n"

@@ -5,13 +5,14 @@ import re
 import stat
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lilux.primitives.signing import ensure_keypair
 from rye.context import Context
 from rye.errors import KeyStoreError
 from rye.spaces.model import Space
-from rye.trust.key_folder import MAX_ENTRIES, MAX_ENTRY_BYTES
+from rye.trust.key_folder import MAX_ENTRIES, MAX_ENTRY_BYTES, KeyFolder
 from rye.trust.key_source import KeyEntry
 from rye.trust.store import TrustStore
 from trust_world import CREATED, Key, TrustWorld
@@ -443,6 +444,44 @@ class TestStamp:
         folder.chmod(0o777)
         store.stamp()
         assert store.lookup(ALICE.fingerprint) is None
+
+    def test_it_sees_that_others_may_exchange_a_folder(self, world: TrustWorld) -> None:
+        world.put_key(world.user, ALICE)
+        store = world.store()
+        assert store.lookup(ALICE.fingerprint) is not None
+        world.user.chmod(0o777)
+        store.stamp()
+        assert store.lookup(ALICE.fingerprint) is None
+
+    def test_it_lists_a_folder_again_while_the_clock_cannot_tell_changes_apart(
+        self, world: TrustWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = KeyFolder(world.put_key(world.user, ALICE).parent, guarded=True)
+        listed: list[str] = []
+        scandir = os.scandir
+
+        def list_folder(path: str) -> Any:
+            listed.append(path)
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", list_folder)
+        changed = folder.path.stat().st_ctime_ns
+        for now, lists in ((changed, 1), (changed - 10**12, 2), (changed + 10**9, 3), (0, 3)):
+            monkeypatch.setattr(time, "time_ns", lambda now=now: now)
+            folder.look()
+            assert len(listed) == lists
+
+    @pytest.mark.parametrize("name", ["keys", "."])
+    def test_it_sees_a_folder_of_the_users_own_key_that_is_opened_to_others(
+        self, world: TrustWorld, name: str
+    ) -> None:
+        store = world.store()
+        ensure_keypair(store.key_folder)
+        (entry,) = store.entries()
+        assert store.lookup(entry.fingerprint) is not None
+        (world.user / name).chmod(0o777)
+        store.stamp()
+        assert store.lookup(entry.fingerprint) is None
 
 
 class TestAdding:

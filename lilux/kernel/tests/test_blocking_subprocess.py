@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 import psutil
 import pytest
 from interrupts import interrupt_when
+from lilux.primitives import helper_answer
 from lilux.primitives.blocking_subprocess import BlockingSubprocess
 from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
 from processes import Tree, assert_gone, is_alive, wait_until
+from scarce_descriptors import descriptors_left
 
 
 @pytest.fixture
@@ -211,6 +214,16 @@ def test_a_second_interrupt_does_not_leave_the_tree_behind(
     assert not psutil.pid_exists(pid)
 
 
+def test_an_answer_that_makes_no_sense_is_told_at_once(
+    blocking: BlockingSubprocess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(helper_answer._FIELDS["exec"], "of_another_release", int)
+    began = time.monotonic()
+    with pytest.raises(HelperError, match=r"install lilux and lilux-proc of the same release$"):
+        blocking.execute({"command": "true"}).send(None)
+    assert time.monotonic() - began < 4
+
+
 def test_the_death_of_the_caller_by_sigkill_ends_the_job(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "tree")
     program = (
@@ -269,6 +282,21 @@ def test_without_lilux_proc_running_says_what_to_install(
     assert str(raised.value) == (
         "lilux-proc binary not found on PATH. Install it with: pip install lilux-proc"
     )
+
+
+@pytest.mark.parametrize("free", [0, 1, 2, 3])
+def test_without_descriptors_running_says_what_to_do_and_leaves_none_open(free: int) -> None:
+    # What is imported on use is a file, too.
+    with BlockingSubprocess() as blocking:
+        assert run(blocking, {"command": "true"}).success
+        blocking.close()
+        with descriptors_left(free), pytest.raises(ConfigurationError) as raised:
+            blocking.execute({"command": "true"}).send(None)
+        assert str(raised.value) == (
+            "lilux-proc cannot be started: Too many open files; close files, or raise the limit of "
+            "open files (ulimit -n)"
+        )
+        assert run(blocking, {"command": "true"}).success
 
 
 def test_a_binary_that_is_not_lilux_proc_gives_a_clear_error(

@@ -81,12 +81,31 @@ def test_a_record_cannot_extend_another() -> None:
     kind: Any = type(Point)
     with pytest.raises(TypeError, match=r"^the record Pixel cannot extend the record Point$"):
         kind("Pixel", (Point,), {})
+    bare = kind("Bare", (Record,), {})
+    with pytest.raises(TypeError, match=r"^the record Pixel cannot extend the record Bare$"):
+        kind("Pixel", (bare,), {})
+
+
+def test_an_object_of_the_base_itself_leaves_the_others_alone() -> None:
+    kind: Any = type(Point)
+    late = kind("Late", (Record,), {"__annotations__": {"x": "int"}, "x": 7})
+    assert repr(Record()) == "Record()"
+    assert late().x == 7
+
+
+def test_a_default_that_can_be_changed_is_refused() -> None:
+    """Every object would share it."""
+    kind: Any = type(Point)
+    with pytest.raises(ValueError, match=r"^Shelf\.books: .*; give it a default_factory$"):
+        kind("Shelf", (Record,), {"__annotations__": {"books": "list"}, "books": []})
 
 
 def test_equality_asks_for_the_class_and_every_field() -> None:
     assert Point(0) != Counter(0)
     assert Point(1, 2) != Point(1, 3)
     assert Point(1, 2) != (1, 2)
+    number: Any = float("nan")  # is not equal to itself, but tuples and dataclasses of it are
+    assert Point(number) == Point(number)
 
 
 def test_a_frozen_record_is_hashed_by_its_fields_and_another_is_not() -> None:

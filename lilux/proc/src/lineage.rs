@@ -9,9 +9,10 @@
 //! ```
 //!
 //! Whichever of the three is killed, another one notices and ends the jobs: the guardian is the
-//! worker's parent; the worker is signalled when the guardian dies, and sees its line to the
-//! keeper close. Without subreapers there is no guardian, and the keeper, which is told of each
-//! job's process group, does its work.
+//! worker's parent, and kills it when the keeper dies; the worker is signalled when the guardian
+//! dies. So whoever kills the keeper ends all, also where another of the three has been stopped.
+//! Without subreapers there is no guardian: the worker sees its line to the keeper close, and the
+//! keeper, which is told of each job's process group, ends what a worker leaves.
 //!
 //! A detached process must not be below a subreaper, which would adopt it and its orphans, so it
 //! takes a process above the guardian to start it.
@@ -25,7 +26,7 @@ use std::sync::mpsc::{Sender, channel};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, WaitOptions, waitpid};
 #[cfg(target_os = "linux")]
-use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::clock::wait_for;
 use crate::frame::FrameReader;
@@ -69,6 +70,8 @@ pub fn start(
     work: impl FnOnce(UnixStream) -> io::Result<u8>,
 ) -> io::Result<Lineage> {
     let (keeper_end, worker_end) = UnixStream::pair()?;
+    #[cfg(target_os = "linux")]
+    let keeper = rustix::process::getpid();
     if let Some(below) = fork()? {
         return Ok(Lineage { below, line: keeper_end, platform });
     }
@@ -77,7 +80,7 @@ pub fn start(
     let _ = rustix::process::setsid();
     match platform {
         #[cfg(target_os = "linux")]
-        Platform::Linux => guard(|| work(worker_end)),
+        Platform::Linux => guard(keeper, || work(worker_end)),
         Platform::Portable => end_process(work(worker_end)),
     }
 }
@@ -117,7 +120,7 @@ impl Lineage {
 
 /// The guardian: waits for the worker, and sees to it that nothing is left when it goes.
 #[cfg(target_os = "linux")]
-fn guard(work: impl FnOnce() -> io::Result<u8>) -> ! {
+fn guard(keeper: Pid, work: impl FnOnce() -> io::Result<u8>) -> ! {
     let guardian = rustix::process::getpid();
     let forked = become_subreaper().and_then(|()| fork());
     match forked {
@@ -131,12 +134,33 @@ fn guard(work: impl FnOnce() -> io::Result<u8>) -> ! {
         Ok(Some(worker)) => {
             // With it goes our copy of the connection, so the caller can see the worker's end.
             drop(work);
+            if kill_worker_when_keeper_dies(keeper, worker).is_err() {
+                let _ = kill_process(worker, Signal::KILL);
+            }
             let waited = wait_for_child(worker);
             sweep();
             end_process(waited)
         }
         Err(error) => end_process(Err(error)),
     }
+}
+
+/// The signal of the keeper's death is one that wakes a stopped guardian, too. A worker is killed
+/// and not asked, since it may have been stopped; the guardian, which waits for it, does the rest.
+#[cfg(target_os = "linux")]
+fn kill_worker_when_keeper_dies(keeper: Pid, worker: Pid) -> io::Result<()> {
+    let act = move || {
+        if rustix::process::getppid() != Some(keeper) {
+            let _ = kill_process(worker, Signal::KILL);
+        }
+    };
+    // SAFETY: two plain system calls, which a handler of signals may make. The worker's pid is its
+    // own until it is reaped, and then nothing but the sweep is left to do.
+    unsafe { signal_hook::low_level::register(libc::SIGCONT, act)? };
+    rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
+    // It may have died before.
+    act();
+    Ok(())
 }
 
 /// A guardian that was killed has ended nothing, and if the worker was killed in the same instant,

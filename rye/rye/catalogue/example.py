@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rye.catalogue.parameters import resolved
+from rye.catalogue.parameters import SchemaView
 
 _MAX_DEPTH = 6
 
@@ -35,6 +35,7 @@ _BY_NAME = (
     ("id", "42"),
 )
 _TEXT = "hello"
+_LONGEST = 1024
 
 
 def example_parameters(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -53,14 +54,15 @@ def example_parameters(schema: Mapping[str, Any] | None) -> dict[str, Any] | Non
     except SchemaError:
         return None
     for everything in (False, True):
-        made = _object(resolved(schema, schema), schema, 0, everything=everything)
+        view = SchemaView(schema)
+        made = _object(view.resolved(schema), view, 0, everything=everything)
         if compiled.validate(made).valid:
             return made
     return None
 
 
 def _object(
-    shape: Mapping[str, Any], root: Mapping[str, Any], depth: int, *, everything: bool = False
+    shape: Mapping[str, Any], view: SchemaView, depth: int, *, everything: bool = False
 ) -> dict[str, Any]:
     properties = shape.get("properties")
     parts = properties if isinstance(properties, Mapping) else {}
@@ -68,11 +70,11 @@ def _object(
     wanted = [name for name in required or () if isinstance(name, str)]
     if everything:
         wanted += [name for name in parts if name not in wanted]
-    return {name: _value(name, parts.get(name, {}), root, depth + 1) for name in wanted}
+    return {name: _value(name, parts.get(name, {}), view, depth + 1) for name in wanted}
 
 
-def _value(name: str, part: Any, root: Mapping[str, Any], depth: int) -> Any:
-    shape = resolved(part, root)
+def _value(name: str, part: Any, view: SchemaView, depth: int) -> Any:
+    shape = view.resolved(part)
     for key in ("const", "default"):
         if key in shape:
             return shape[key]
@@ -80,15 +82,15 @@ def _value(name: str, part: Any, root: Mapping[str, Any], depth: int) -> Any:
         choices = shape.get(key)
         if isinstance(choices, list) and choices:
             return choices[0]
-    return None if depth > _MAX_DEPTH else _made_up(name, shape, root, depth)
+    return None if depth > _MAX_DEPTH else _made_up(name, shape, view, depth)
 
 
-def _made_up(name: str, shape: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+def _made_up(name: str, shape: Mapping[str, Any], view: SchemaView, depth: int) -> Any:
     match _kind(shape):
         case "object":
-            made: Any = _object(shape, root, depth)
+            made: Any = _object(shape, view, depth)
         case "array":
-            made = _array(name, shape, root, depth)
+            made = _array(name, shape, view, depth)
         case "integer" | "number" as kind:
             made = _number(shape, whole=kind == "integer")
         case "boolean":
@@ -111,14 +113,14 @@ def _kind(shape: Mapping[str, Any]) -> str:
     return "array" if "items" in shape else "string"
 
 
-def _array(name: str, shape: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> list[Any]:
+def _array(name: str, shape: Mapping[str, Any], view: SchemaView, depth: int) -> list[Any]:
     least = shape.get("minItems", 1)
     count = min(max(least if isinstance(least, int) else 1, 1), 16)
     if shape.get("maxItems") == 0:
         return []
-    made = [_value(name, shape.get("items", {}), root, depth + 1) for _ in range(count)]
+    made = [_value(name, shape.get("items", {}), view, depth + 1) for _ in range(count)]
     if shape.get("uniqueItems") and count > 1:
-        choices = resolved(shape.get("items"), root).get("enum")
+        choices = view.resolved(shape.get("items")).get("enum")
         if isinstance(choices, list):
             return choices[:count]
         return [f"{each}{at}" if isinstance(each, str) else at for at, each in enumerate(made, 1)]
@@ -155,6 +157,6 @@ def _text(name: str, shape: Mapping[str, Any]) -> str:
     named = next((text for part, text in _BY_NAME if part in name.lower()), _TEXT)
     text = _FORMATS.get(str(shape.get("format")), named)
     least, most = shape.get("minLength"), shape.get("maxLength")
-    if isinstance(least, int) and len(text) < min(least, 1024):
+    if isinstance(least, int) and len(text) < least <= _LONGEST:
         text = (text * least)[:least]
     return text[:most] if isinstance(most, int) else text

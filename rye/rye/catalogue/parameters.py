@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from rye.catalogue.reference import referred
+
 _MAX_DEPTH = 6
+_MAX_LOOKS = 5000
 _MAX_CHOICES = 12
 _LIMITS = (
     ("exclusiveMinimum", "above {}"),
@@ -33,39 +36,44 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(schema: Mapping[str, Any] | None) -> tuple[Parameter, ...]:
-    """Every parameter of the schema, those that are required first."""
+    """Every parameter of the schema, those that are required first.
+
+    Of an object that has itself as a field, the fields are told once.
+    """
     if schema is None:
         return ()
-    return tuple(_fields(resolved(schema, schema), schema, "", 0))
+    view = SchemaView(schema)
+    return tuple(_fields(view.resolved(schema), view, "", ()))
 
 
-def resolved(part: Any, root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
-    """A part of a schema with its reference followed and the first of its variants taken."""
-    if not isinstance(part, Mapping) or depth > _MAX_DEPTH:
-        return {}
-    shape = dict(part)
-    target = _referred(shape.pop("$ref", None), root)
-    if target is not None:
-        shape = {**resolved(target, root, depth + 1), **shape}
-    variants = shape.get("allOf")
-    for variant in variants if isinstance(variants, list) else ():
-        shape = _merged(shape, resolved(variant, root, depth + 1))
-    for key in ("anyOf", "oneOf"):
-        variants = shape.get(key)
-        if isinstance(variants, list) and variants and "type" not in shape:
-            shape = _merged(shape, resolved(variants[0], root, depth + 1))
-    return shape
+class SchemaView:
+    """A schema whose parts are looked at one by one.
 
+    A few lines can refer to each other so that they stand for more than could ever be read; of such
+    a schema, what is looked at last is empty.
+    """
 
-def _referred(reference: Any, root: Mapping[str, Any]) -> Any:
-    """What a reference within the schema points to."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
-    found: Any = root
-    for step in reference[1:].split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._looks_left = _MAX_LOOKS
+
+    def resolved(self, part: Any, depth: int = 0) -> Mapping[str, Any]:
+        """A part of the schema with its reference followed and the first of its variants taken."""
+        self._looks_left -= 1
+        if not isinstance(part, Mapping) or depth > _MAX_DEPTH or self._looks_left < 0:
+            return {}
+        shape = dict(part)
+        target = referred(shape.pop("$ref", None), self._root)
+        if target is not None:
+            shape = {**self.resolved(target, depth + 1), **shape}
+        variants = shape.get("allOf")
+        for variant in variants if isinstance(variants, list) else ():
+            shape = _merged(shape, self.resolved(variant, depth + 1))
+        for key in ("anyOf", "oneOf"):
+            variants = shape.get(key)
+            if isinstance(variants, list) and variants and "type" not in shape:
+                shape = _merged(shape, self.resolved(variants[0], depth + 1))
+        return shape
 
 
 def _merged(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,38 +86,41 @@ def _merged(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _fields(
-    shape: Mapping[str, Any], root: Mapping[str, Any], prefix: str, depth: int
+    shape: Mapping[str, Any], view: SchemaView, prefix: str, above: tuple[Any, ...]
 ) -> Iterator[Parameter]:
     properties = shape.get("properties")
-    if not isinstance(properties, Mapping) or depth > _MAX_DEPTH:
+    if not isinstance(properties, Mapping) or len(above) > _MAX_DEPTH:
+        return
+    if any(properties is each for each in above):
         return
     needed = shape.get("required")
     required = needed if isinstance(needed, list) else []
     for name in sorted(properties, key=lambda each: each not in required):
-        part = resolved(properties[name], root)
+        part = view.resolved(properties[name])
         full = f"{prefix}{name}"
         default = part.get("default", _NOTHING)
         yield Parameter(
             name=full,
-            kind=_kind(properties[name], root),
+            kind=_kind(properties[name], view),
             required=name in required,
             default="" if default is _NOTHING else _json(default),
             description=_text(part.get("description")) or _text(part.get("title")),
         )
-        yield from _fields(part, root, f"{full}.", depth + 1)
-        yield from _fields(resolved(part.get("items"), root), root, f"{full}[].", depth + 1)
+        within = (*above, properties)
+        yield from _fields(part, view, f"{full}.", within)
+        yield from _fields(view.resolved(part.get("items")), view, f"{full}[].", within)
 
 
-def _kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
-    shape = resolved(part, root)
+def _kind(part: Any, view: SchemaView, depth: int = 0) -> str:
+    shape = view.resolved(part)
     variants = shape.get("anyOf") or shape.get("oneOf")
     if isinstance(variants, list) and depth < _MAX_DEPTH:
-        kinds = dict.fromkeys(_kind(variant, root, depth + 1) for variant in variants)
+        kinds = dict.fromkeys(_kind(variant, view, depth + 1) for variant in variants)
         return " or ".join(kinds)
-    return ", ".join([_base(shape, root, depth), *_limits(shape)])
+    return ", ".join([_base(shape, view, depth), *_limits(shape)])
 
 
-def _base(shape: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _base(shape: Mapping[str, Any], view: SchemaView, depth: int) -> str:
     if "const" in shape:
         return _json(shape["const"])
     choices = shape.get("enum")
@@ -122,7 +133,7 @@ def _base(shape: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
         return " or ".join([str(each) for each in kind])
     if kind == "array":
         items = shape.get("items")
-        inner = _kind(items, root, depth + 1) if items and depth < _MAX_DEPTH else ""
+        inner = _kind(items, view, depth + 1) if items and depth < _MAX_DEPTH else ""
         return f"list of {inner}" if inner and inner != "any" else "list"
     return str(kind) if kind else "object" if "properties" in shape else "any"
 

@@ -45,7 +45,8 @@ def texts_of(summary: Summary, schema: Mapping[str, Any] | None) -> Texts:
     for name, part in _parameters(schema, 0):
         names.append(name)
         details += [value for key in ("title", "description") if (value := part.get(key))]
-        details += [value for value in part.get("enum", ()) if isinstance(value, str)]
+        choices = part.get("enum")
+        details += choices if isinstance(choices, list) else ()
     return Texts(
         stem=_text(stem),
         folders=_text(f"{folders} {summary.category}"),

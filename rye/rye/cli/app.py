@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
 def main(arguments: list[str]) -> int:
     """Run the command that the arguments name, and give its exit code."""
     if os.environ.get(COMPLETION_VARIABLE):
-        from rye.cli.shells import answer_shell
+        from rye.cli.completion.shells import answer_shell
 
         return answer_shell(app, os.environ[COMPLETION_VARIABLE])
     try:

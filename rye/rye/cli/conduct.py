@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from rye.cli import streams
 from rye.cli.failure import told
+from rye.cli.terminal import streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def conduct(arguments: Sequence[str]) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once, for after a tool has run.
+    """End the process at once, for after a command that has closed what it opened.
 
-    The interpreter would take modules apart for a tenth of the time that all else takes. All that
-    was printed has arrived, and what the call held open was closed with it.
+    The interpreter would take modules apart for up to a quarter of the time that all else takes.
+    All that was printed has arrived.
     """
     try:
         sys.stderr.flush()
@@ -46,11 +46,11 @@ def leave(code: int) -> NoReturn:
 
 def _run(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["run"]:
-        from rye.cli.run_request import read_plainly
+        from rye.cli.running.request import read_plainly
 
         request = read_plainly(arguments[1:])
         if request is not None:
-            from rye.cli.running import run
+            from rye.cli.running.run import run
             from rye.cli.surroundings import Surroundings
 
             return run(request, Surroundings())

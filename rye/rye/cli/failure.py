@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import rye.errors
-from rye.cli import streams
-from rye.cli.printing import echo, plain, style
+from rye.cli.terminal import streams
+from rye.cli.terminal.printing import echo, style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ def tell(message: str) -> None:
 
     A stderr that is gone, as after a hang-up, does not keep the command from ending in order.
     """
+    from rye.cli.terminal.paths import shown
+
     try:
-        echo(f"{style('rye:', fg='red', bold=True)} {plain(message)}", err=True)
+        echo(f"{style('rye:', fg='red', bold=True)} {shown(message)}", err=True)
     except OSError:
         return
 

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from rye.context import Context
     from rye.executor.result import ExecutionResult
 
+    Parameters = Mapping[str, Any]
+    ReadBySchema = Callable[[Mapping[str, Any] | None], Parameters]
+
 
 def execute_blocking(
     item_id: str,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | ReadBySchema | None = None,
     *,
     context: Context | None = None,
     validate_chain: bool = True,
@@ -39,8 +42,10 @@ def execute_blocking(
 ) -> ExecutionResult:
     """``PrimitiveExecutor(context=context).execute(…)``, to its end.
 
-    ``on_output`` must be a plain function. ``KeyboardInterrupt`` ends the job, with all that it
-    started, before it is raised; so does the death of this process.
+    ``parameters`` may be a function that makes them of the schema that the item declares, of which
+    nothing is verified yet; what it raises is raised. ``on_output`` must be a plain function.
+    ``KeyboardInterrupt`` ends the job, with all that it started, before it is raised; so does the
+    death of this process.
     """
     prefer_interpreter()
     with BlockingSubprocess() as subprocess:
@@ -50,6 +55,8 @@ def execute_blocking(
         from rye.executor.blocking_executor import BlockingExecutor
 
         executor = BlockingExecutor(context, subprocess)
+        if callable(parameters):
+            parameters = parameters(executor.declared_schema(item_id))
         return executor.run(
             executor.execute(
                 item_id,

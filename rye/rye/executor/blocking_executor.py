@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 
 from rye.context import Context
+from rye.errors import RyeError
 from rye.executor.primitive_executor import PrimitiveExecutor
 from rye.executor.primitives import SUBPROCESS, OnOutput, PrimitivePool
 
@@ -26,6 +27,17 @@ class BlockingExecutor(PrimitiveExecutor):
 
     def _pool(self) -> PrimitivePool:
         return BlockingPool(self.PRIMITIVE_MAP, self._subprocess)
+
+    def declared_schema(self, item_id: str) -> Mapping[str, Any] | None:
+        """What the item's file says of its parameters. Nothing is verified.
+
+        ``None`` also for an item that cannot be found or read: a call will tell why.
+        """
+        snapshot = self._library.snapshot()
+        try:
+            return snapshot.metadata(snapshot.resolve(item_id)).config_schema
+        except RyeError:
+            return None
 
     def run(self, call: Coroutine[Any, Any, Result]) -> Result:
         """What a call of this executor gives."""

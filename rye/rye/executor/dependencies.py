@@ -11,8 +11,13 @@
 
 Every element that declares it is obeyed, so that a tool cannot switch off the check of its
 runtime, nor by an anchor of its own: what that of the runtime would cover is verified as well. The
-library of a runtime (``anchor.lib``) is code that runs, and is always verified. What an interpreter
-would import from among these files, though nobody can sign it, is refused.
+library of a runtime (``anchor.lib``) is code that runs, and is always verified, whatever its files
+are called, but for hidden ones and those that are surely no code (``never`` in the table of
+formats). What an interpreter would import from among these files, though nobody can sign it, is
+refused.
+
+Only ``__pycache__`` is left alone, since Python fills it by itself: a runtime whose Python imports
+verified files must not take bytecode from there (``-X pycache_prefix=/dev/null``).
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from rye.context import Context
 from rye.errors import AnchorError
 from rye.executor.anchor import Anchor, is_below, real_folder, resolve_anchor, runtime_lib
 from rye.executor.declaration import Declaration
-from rye.formats import known_extensions
+from rye.formats import known_extensions, may_be_item
 from rye.items.element import ChainElement
 
 Judge = Callable[[str, Path, str], str]
@@ -50,6 +55,7 @@ DEFAULT_EXCLUDED = (
 _BYTECODE, _BYTECODE_FOLDER = ".pyc", "__pycache__"
 # Python and Node take these in the place of a source of that name, or where there is none.
 _IMPORTED_UNSIGNED = frozenset((_BYTECODE, ".so", ".pyd", ".pth", ".node"))
+_LIB = "{runtime_lib}/"
 _KEYS = ("enabled", "scope", "recursive", "extensions", "exclude_dirs")
 
 
@@ -60,6 +66,15 @@ class _Walk(Record, frozen=True, kw_only=True):
     extensions: frozenset[str]
     excluded: frozenset[str]
     where: str
+    is_code: bool = False
+    """Whether files of unknown extensions, or of none, are to be verified as well."""
+
+    def covers(self, name: str) -> bool:
+        """Whether a file of that name is verified."""
+        extension = os.path.splitext(name)[1]  # noqa: PTH122 - a text
+        if extension in self.extensions:
+            return True
+        return self.is_code and name[0] != "." and may_be_item(extension)
 
 
 Steps = Generator[None, None, dict[str, str]]
@@ -107,16 +122,25 @@ def _named_files(
     if lib is not None:
         walk = _walk_of_lib(chain, str(lib))
         for batch in _files(walk):
-            yield {
-                f"{{runtime_lib}}/{_relative(path, walk.root)}": (path, walk.root) for path in batch
-            }
+            yield {f"{_LIB}{_relative(path, walk.root)}": (path, walk.root) for path in batch}
     base = str(anchor.path) if anchor is not None else _folder_of(tool_path)
     for level, element in enumerate(chain):
         if element.metadata.verify_deps is not None:
             spec = Declaration.of([element], "verify_deps", _KEYS)
             for covered in _anchors_for(level, chain, anchor):
                 for batch, root in _declared_files(spec, tool_path, covered):
-                    yield {_relative(path, base): (path, root) for path in batch}
+                    yield {_own_name(path, base): (path, root) for path in batch}
+
+
+def _own_name(path: str, base: str) -> str:
+    name = _relative(path, base)
+    if name.startswith(_LIB):
+        # Or a signed copy there would be verified in the place of what the library has.
+        raise AnchorError(
+            f"{path} would bear the name of a file of the runtime's library",
+            hint="rename its folder",
+        )
+    return name
 
 
 def _anchors_for(
@@ -180,6 +204,7 @@ def _walk_of_lib(chain: Sequence[ChainElement], lib: str) -> _Walk:
         extensions=_signable(),
         excluded=frozenset(("__pycache__",)),
         where=f"the library of {owner.path}",
+        is_code=True,
     )
 
 
@@ -214,7 +239,7 @@ def _files(walk: _Walk) -> Iterator[list[str]]:
                 _refuse_import(entry, extension, folder, walk)
             elif entry.is_symlink():
                 batch += _linked(entry, walk)
-            elif extension in walk.extensions:
+            elif walk.covers(entry.name):
                 batch.append(entry.path)
             if looked_at > MAX_ENTRIES or found + len(batch) > MAX_FILES:
                 raise AnchorError(
@@ -229,7 +254,7 @@ def _files(walk: _Walk) -> Iterator[list[str]]:
 
 
 def _refuse_import(entry: os.DirEntry[str], extension: str, folder: str, walk: _Walk) -> None:
-    # What lies there belongs to a source, and is not found without it.
+    # What lies there is for the runtime to leave unread; see the module.
     if extension == _BYTECODE and folder.endswith(f"{os.sep}{_BYTECODE_FOLDER}"):
         return
     raise AnchorError(
@@ -250,7 +275,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _linked(entry: os.DirEntry[str], walk: _Walk) -> list[str]:
-    matches = os.path.splitext(entry.name)[1] in walk.extensions  # noqa: PTH122 - a text
+    matches = walk.covers(entry.name)
     target = os.path.realpath(entry.path)
     try:
         leads_to_folder = stat.S_ISDIR(os.stat(target).st_mode)  # noqa: PTH116 - a text

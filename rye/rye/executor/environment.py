@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.record import Record, field
+from lilux.primitives.templating import Placeholder, substitute
 from lilux.runtime.dotenv_file import DotenvFile, read_dotenv
 from lilux.runtime.env_resolver import EnvResolver
 from lilux.runtime.interpreters import which
@@ -49,6 +50,9 @@ class Environments:
         for element in chain:
             if element.metadata.env_config is not None:
                 break
+            # A template of a command may name a variable that no .env may set.
+            if any("{" in str(command) for command in _commands(element.metadata.config)):
+                break
         else:
             return self._resolve_undeclared(variables)
         found = resolve_chain_env(chain, self._context, variables)
@@ -72,9 +76,9 @@ def resolve_chain_env(
 
     ``dotenv`` are the variables of ``.env``, by default read now. They stand below everything that
     is declared, so a tool's ``${VAR}`` sees the values of its runtime. Since a ``.env`` comes with
-    a checkout, it may not choose what is run: ``PATH`` and the interpreter variables of the chain
-    are not taken from it. For the same reason, interpreters are looked for
-    in the project only for a tool of the project, or for a runtime that is run by itself.
+    a checkout, it may not choose what is run: ``PATH``, the interpreter variables of the chain and
+    whatever its command is made of are not taken from it. For the same reason, interpreters are
+    looked for in the project only for a tool of the project, or for a runtime run by itself.
 
     Raises :class:`ItemFormatError` for a malformed ``env_config``,
     :class:`InterpreterMissingError` for an interpreter that is not on this machine, and Lilux's
@@ -83,7 +87,8 @@ def resolve_chain_env(
     interpreters = _interpreter_variables(chain)
     env = dict(context.environ)
     variables = read_dotenv(context.project_path / ".env") if dotenv is None else dotenv
-    env.update(_without({"PATH", *interpreters}, variables, context.project_path))
+    kept_out = {"PATH", *interpreters, *_variables_of_the_command(chain)}
+    env.update(_without(kept_out, variables, context.project_path))
     project = _project_for(chain, context)
     roots: dict[str, Path | str] = {
         "user": context.user_space,
@@ -143,6 +148,36 @@ def _interpreter_variables(chain: Sequence[ChainElement]) -> dict[str, ChainElem
         if isinstance(variable, str):
             found.setdefault(variable, element)
     return found
+
+
+def _variables_of_the_command(chain: Sequence[ChainElement]) -> set[str]:
+    """Those that its templates name, be it by way of another value or another variable."""
+    configs = [element.metadata.config for element in chain]
+    rules = [(element.metadata.env_config or {}).get("env") for element in chain]
+    declared = [one for one in rules if isinstance(one, Mapping)]
+    found: dict[str, set[str]] = {"env": set(), "param": {"command"}}
+    pending = [command for config in configs for command in _commands(config)]
+
+    def follow(placeholder: Placeholder) -> None:
+        kind, name = placeholder.kind, placeholder.name
+        if name not in found[kind]:
+            found[kind].add(name)
+            pending.extend([one.get(name) for one in (declared if kind == "env" else configs)])
+
+    while pending:
+        text = pending.pop()
+        if isinstance(text, str):
+            substitute(text, follow)
+    return found["env"]
+
+
+def _commands(config: Any) -> Iterator[Any]:
+    """The values of all keys of that name: a server that a tool calls is a program as well."""
+    if isinstance(config, Mapping):
+        for key, value in config.items():
+            if key == "command":
+                yield value
+            yield from _commands(value)
 
 
 def _declared_names(rules: Mapping[str, Any]) -> set[str]:

@@ -61,16 +61,21 @@ class IntegrityVerifier:
             Library(Context.from_machine()).snapshot if snapshot is None else lambda: snapshot
         )
 
-    def verify_chain(self, resolved_chain: Sequence[Mapping[str, Any]]) -> IntegrityResult:
+    def verify_chain(
+        self, resolved_chain: Sequence[Mapping[str, Any]], tool: Resolution | None = None
+    ) -> IntegrityResult:
         """Resolve every entry and compare its space and hash with what is pinned.
 
-        An entry is looked for from the space of the one before it, as a chain is built. Raises
-        nothing for what an entry says; a file that cannot be read raises as the reader does.
+        An entry is looked for from the space of the one before it, as a chain is built; ``tool``
+        says where the first one leads, if that is known. Raises nothing for what an entry says; a
+        file that cannot be read raises as the reader does.
         """
-        return IntegrityResult(violations=tuple(_violations(resolved_chain, self._look())))
+        return IntegrityResult(violations=tuple(_violations(resolved_chain, self._look(), tool)))
 
 
-def _violations(entries: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Iterator[Violation]:
+def _violations(
+    entries: Sequence[Mapping[str, Any]], snapshot: Snapshot, tool: Resolution | None
+) -> Iterator[Violation]:
     from_space: Space | None = None
     for index, entry in enumerate(entries):
         item_id = entry.get("item_id") or entry.get("tool_id")
@@ -83,7 +88,8 @@ def _violations(entries: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Ite
             )
             return
         try:
-            resolution = snapshot.resolve(item_id, from_space)
+            known = tool if tool is not None and index == 0 and tool.item_id == item_id else None
+            resolution = known or snapshot.resolve(item_id, from_space)
         except RyeError as error:
             yield Violation(breach=Breach.MISSING, item_id=item_id, message=str(error))
             return

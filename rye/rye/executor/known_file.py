@@ -1,7 +1,7 @@
-"""A second look at a file that was read before: are these still the same bytes?
+"""A second look at a file that was read before: are these still the same bytes in the same place?
 
-The answer needs no look at where the file lies. Bytes that have the hash of what was verified are
-what was verified, and a link in the place of the file is not followed.
+The place is asked of the file that was opened: neither a link where the file was nor one in the
+place of a folder above it passes, though it may lead to the same bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from lilux.primitives.record import Record
 from lilux.primitives.sha256 import sha256
 
 from rye.items.element import ItemFile
+from rye.items.reader import actual_path
 
 # Without O_NONBLOCK a FIFO would make the call wait for a writer.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -39,8 +40,10 @@ class KnownFile(Record, frozen=True):
             return False
         try:
             content = os.read(descriptor, self.size + 1)
+            if len(content) != self.size or actual_path(descriptor, self.name) != self.file.place:
+                return False
         except OSError:
             return False
         finally:
             os.close(descriptor)
-        return len(content) == self.size and sha256(content).hexdigest() == self.digest
+        return sha256(content).hexdigest() == self.digest

@@ -78,8 +78,8 @@ class LockGuard:
         verifier = IntegrityVerifier(snapshot)
         pinned_root = {"item_id": root.tool_id, "integrity": root.integrity}
         violations = (
-            *verifier.verify_chain([pinned_root]).violations,
-            *verifier.verify_chain(lock.lockfile.resolved_chain).violations,
+            *verifier.verify_chain([pinned_root], tool).violations,
+            *verifier.verify_chain(lock.lockfile.resolved_chain, tool).violations,
         )
         if violations:
             _refuse(lock, violations)
@@ -88,7 +88,7 @@ class LockGuard:
     def _refuse_shadow_of_another_version(self, tool: Resolution, snapshot: Snapshot) -> None:
         verifier = IntegrityVerifier(snapshot)
         for lock in self._lockfiles.of_every_version(tool.item_id):
-            result = verifier.verify_chain(lock.lockfile.resolved_chain[:1])
+            result = verifier.verify_chain(lock.lockfile.resolved_chain[:1], tool)
             _refuse(lock, [one for one in result.violations if one.breach is Breach.SHADOWED])
 
     def confirm_chain(self, lock: StoredLock, chain: Chain) -> None:
@@ -98,19 +98,22 @@ class LockGuard:
         """
         if self._is_confirmed(lock, chain):
             return
+        entries = {_entry_id(entry): entry for entry in lock.lockfile.resolved_chain}
         pinned = [_entry_id(entry) for entry in lock.lockfile.resolved_chain]
         files = [element for element in chain if element.path is not None]
-        if pinned == [element.item_id for element in files]:
-            self._confirmed[chain[0].item_id] = (lock, chain)
-            return
         for element in files:
-            if element.item_id not in pinned:
+            # A short id may lead past a pinned file, which its full id cannot reach any more, to
+            # one of the same id in another space.
+            if not _pins_element(entries.get(element.item_id, {}), element):
                 raise LockShadowedError(
                     f"lockfile {lock.path} pins {', '.join(pinned)}, but the chain now leads "
                     f"through {element.path}, which it does not pin",
                     lockfile=lock.path,
                     hint=f"remove that file, or accept it with: {_pin_anew(lock)}",
                 )
+        if pinned == [element.item_id for element in files]:
+            self._confirmed[chain[0].item_id] = (lock, chain)
+            return
         raise LockCorruptError(
             f"lockfile {lock.path} pins {', '.join(pinned)}, which is not the chain of "
             f"{chain[0].item_id!r}",
@@ -197,6 +200,11 @@ def _command(verb: str, *names: str) -> str:
 
 def _entry_id(entry: Mapping[str, object]) -> str:
     return str(entry.get("item_id") or entry.get("tool_id"))
+
+
+def _pins_element(entry: Mapping[str, object], element: ChainElement) -> bool:
+    space = element.space.name
+    return entry.get("integrity") == element.integrity and entry.get("space", space) == space
 
 
 def _dependency(name: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> str:

@@ -157,8 +157,10 @@ class Snapshot:
         if content_hash is None:
             file = read_item(Path(path), root)
             comment = format_of(file.path).comment
-            content_hash = verify_item(file, comment, self._library.store, name).content_hash
-            verified.keep(file, root, self.trust_stamp, content_hash)
+            store = self._library.store
+            content_hash = verify_item(file, comment, store, name).content_hash
+            # By the state that it was judged by, which another call may have renewed meanwhile.
+            verified.keep(file, root, store.seen, content_hash)
         return content_hash
 
     def _read(self, resolution: Resolution) -> KnownFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from pathlib import Path
 
-from lilux.primitives.record import Record
+from lilux.primitives.record import Record, replaced
 
 from rye.executor.caches import BoundedDict
 from rye.executor.known_file import KnownFile
@@ -37,5 +37,5 @@ class VerifiedFiles:
     def keep(self, file: ItemFile, root: Path, trust_stamp: Hashable, content_hash: str) -> None:
         """Remember a file that passed, by its hash alone: there may be thousands of them."""
         read = KnownFile.of(file)
-        known = KnownFile(ItemFile(path=file.path, content=b""), read.digest, read.name, read.size)
+        known = replaced(read, file=replaced(file, content=b""))
         self._known[known.name] = _Verified(known, root, trust_stamp, content_hash)

@@ -39,6 +39,8 @@ class ItemFile(Record, frozen=True, kw_only=True):
 
     path: Path
     content: bytes = field(repr=False)
+    place: str = ""
+    """Where the file that was opened lay, without links; empty if it was not read here."""
 
 
 class ChainElement(Record, frozen=True, kw_only=True):

@@ -44,7 +44,8 @@ def read_item(path: Path, space_root: Path) -> ItemFile:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise not_a_plain_file(path)
-        if not lies_within(_actual_path(descriptor, name, status), os.fspath(space_root)):
+        place = actual_path(descriptor, name)
+        if not lies_within(place, os.fspath(space_root)):
             raise leaves_the_space(path, space_root)
         if status.st_size > MAX_ITEM_BYTES:
             raise _too_large(path)
@@ -55,16 +56,17 @@ def read_item(path: Path, space_root: Path) -> ItemFile:
         os.close(descriptor)
     if len(content) > MAX_ITEM_BYTES:
         raise _too_large(path)
-    return ItemFile(path=path, content=content)
+    return ItemFile(path=path, content=content, place=place)
 
 
-def _actual_path(descriptor: int, name: str, status: os.stat_result) -> str:
+def actual_path(descriptor: int, name: str) -> str:
+    """Where the file lies that was opened by ``name``; empty if that cannot be told any more."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - on every read of every call
     except OSError:
         real = os.path.realpath(name)
         # Only if the name still leads to the file that is open does its path say where that is.
-        return real if os.path.samestat(Path(real).stat(), status) else ""
+        return real if os.path.samestat(Path(real).stat(), os.fstat(descriptor)) else ""
 
 
 def _read(descriptor: int, size: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ MCP_PATH = "/mcp"
 
 _LEAST_TOKEN = 16
 _MAX_TOKEN = 4096
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -67,6 +69,33 @@ def parse_address(text: str) -> Address:
             hint="pass for example --http 127.0.0.1:8321",
         )
     return Address(host, int(port))
+
+
+def fixed_address(text: str) -> Address:
+    """As :func:`parse_address`, for a client: it has to know the port before the server starts."""
+    address = parse_address(text)
+    if address.port == 0:
+        raise ParameterError(
+            "wrong --http",
+            ["port 0 is another port at every start"],
+            hint="pass the port that clients are to use",
+        )
+    return address
+
+
+def parse_origin(text: str) -> str:
+    """``SCHEME://HOST`` or ``SCHEME://HOST:PORT``, in lower case as browsers send it.
+
+    Raises :class:`ParameterError`: what no page can have would let nobody in, and ``null`` any.
+    """
+    origin = text.lower().removesuffix("/")
+    if not _ORIGIN.fullmatch(origin):
+        raise ParameterError(
+            "wrong --allow-origin",
+            [f"expected SCHEME://HOST:PORT, got {text!r}"],
+            hint="pass for example --allow-origin http://localhost:6274",
+        )
+    return origin
 
 
 def open_listener(address: Address) -> Listener:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,13 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 
 from rye.context import Context
-from rye.errors import ParameterError, RyeError
+from rye.errors import ItemNotFoundError, ParameterError, RyeError
 from rye.mcp.content import content_of, failure_content, success
 from rye.mcp.jobs import CLIENT_GONE, Jobs
 from rye.mcp.own_tools import EXECUTE, SEARCH, SHOW
 from rye.mcp.reading import CatalogueReader
 from rye.mcp.reporting import LogLevels, Report
+from rye.mcp.settings import ServerSettings
 from rye.mcp.surface import Surface
 
 if TYPE_CHECKING:
@@ -33,8 +35,15 @@ _DEFAULT_LIMIT = 10
 class Calls:
     """Runs tools for clients; any number at once."""
 
-    def __init__(self, context: Context, surface: Surface, catalogue: CatalogueReader) -> None:
+    def __init__(
+        self,
+        context: Context,
+        settings: ServerSettings,
+        surface: Surface,
+        catalogue: CatalogueReader,
+    ) -> None:
         self._context = context
+        self._settings = settings
         self._surface = surface
         self._catalogue = catalogue
         self._executor: PrimitiveExecutor | None = None
@@ -85,6 +94,8 @@ class Calls:
         timeout: float | None = None,  # noqa: ASYNC109 - of the tool, not of this function
         dry_run: bool = False,
     ) -> types.CallToolResult:
+        if self._settings.only:
+            item_id = (await self._entry(item_id)).item_id
         report = Report(ctx, item_id, lines=self.levels.wants_lines(ctx))
         if self._executor is None:
             self._executor = _load()(context=self._context)
@@ -104,11 +115,13 @@ class Calls:
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
         def question(catalogue: Catalogue) -> list[CatalogueEntry]:
-            if not query.strip():
-                return [entry for entry in catalogue.entries() if entry.is_tool][:limit]
-            # Runtimes and primitives are found too, and are nothing that an agent would run.
-            hits = catalogue.search(query, limit + 50)
-            return [hit.entry for hit in hits if hit.entry.is_tool][:limit]
+            if query.strip():
+                # Of the best hits, some may not be offered.
+                most = sys.maxsize if self._settings.only else limit
+                found = [hit.entry for hit in catalogue.search(query, most)]
+            else:
+                found = [entry for entry in catalogue.entries() if entry.is_tool]
+            return [entry for entry in found if self._settings.offers(entry.item_id)][:limit]
 
         found = await self._catalogue.ask(question)
         return {"tools": [_brief(entry) for entry in found]}
@@ -117,7 +130,7 @@ class Calls:
         from rye.catalogue.definitions import definition, input_schema
         from rye.catalogue.example import example_parameters
 
-        entry = await self._catalogue.ask(lambda catalogue: catalogue.entry(item_id))
+        entry = await self._entry(item_id)
         example = example_parameters(entry.schema)
         shown = {
             "item_id": entry.item_id,
@@ -137,13 +150,31 @@ class Calls:
         from rye.trust.operations import sign_item
 
         found = Resolver(self._context).resolve(item_id)
+        if found.path is None or not self._settings.offers(found.item_id):
+            raise _not_offered(item_id)
         if found.space.name == "system":
             raise RyeError(
                 f"{found.item_id!r} is of the system space, which its makers sign",
                 hint="sign items of the project or the user",
             )
-        signed = sign_item(found.item_id, self._context)
+        signed = sign_item(found.path, self._context)
         return {"item_id": found.item_id, "path": str(signed.path), "signed": True}
+
+    async def _entry(self, item_id: str) -> CatalogueEntry:
+        """The item; one that is not offered looks as if it were not there.
+
+        Raises what ``Catalogue.entry`` raises.
+        """
+        try:
+            entry = await self._catalogue.ask(lambda catalogue: catalogue.entry(item_id))
+        except ItemNotFoundError:
+            if self._settings.only:
+                # The nearest names may be none that are offered.
+                raise _not_offered(item_id) from None
+            raise
+        if not self._settings.offers(entry.item_id):
+            raise _not_offered(item_id)
+        return entry
 
 
 def _load_all() -> None:
@@ -169,6 +200,12 @@ def _brief(entry: CatalogueEntry) -> dict[str, Any]:
         "description": one_line(entry.description),
         "parameters": list(properties) if isinstance(properties, Mapping) else [],
     }
+
+
+def _not_offered(item_id: str) -> ItemNotFoundError:
+    return ItemNotFoundError(
+        f"this server offers no item {item_id!r}", hint="see `search` for those that it offers"
+    )
 
 
 def _require_valid(tool: types.Tool, arguments: Mapping[str, Any]) -> None:

@@ -32,6 +32,7 @@ class Access(NamedTuple):
 
     token: str | None = None
     allowed_origins: Sequence[str] = ()
+    """As ``parse_origin`` gives them."""
 
 
 async def serve_http(
@@ -77,7 +78,7 @@ def _guarded(service: Service, listener: Listener, access: Access) -> Guard:
     rules = Rules(
         token=access.token,
         hosts=listener.hosts if listener.is_loopback else None,
-        origins=frozenset(own | {origin.lower().rstrip("/") for origin in access.allowed_origins}),
+        origins=frozenset({*own, *access.allowed_origins}),
     )
     app = service.server.streamable_http_app(
         streamable_http_path=MCP_PATH,
@@ -95,7 +96,7 @@ def _open_to_pages(guard: Guard, access: Access) -> ASGIApp:
         return guard
     return CORSMiddleware(
         guard,
-        allow_origins=[origin.rstrip("/") for origin in access.allowed_origins],
+        allow_origins=access.allowed_origins,
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["*"],
         expose_headers=["mcp-session-id"],

@@ -18,7 +18,7 @@ signature or its lockfile must be mended by the user."""
 _ITEM_ID: Final = {
     "type": "string",
     "minLength": 1,
-    "description": "The tool's id as search gives it, for example rye/bash/bash.",
+    "description": "The tool's id as search gives it, like folder/name.",
 }
 
 

@@ -62,7 +62,7 @@ class Service:
         catalogue = CatalogueReader(context)
         self._surface = Surface(context, settings, catalogue)
         self._announcer = Announcer()
-        self._calls = Calls(context, self._surface, catalogue)
+        self._calls = Calls(context, settings, self._surface, catalogue)
         self._served = asyncio.Event()
         self._started = time.time_ns()
         self.server = RyeServer(

@@ -13,6 +13,7 @@ from rye.mcp.pipes import LineReader, LineWriter, Wire
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
 from rye.mcp.signals import Ending
+from rye.mcp.unreadable import Answered
 
 
 async def serve_stdio(
@@ -35,7 +36,8 @@ async def _serve(service: Service, wire: Wire) -> None:
     server = service.server
     try:
         async with stdio_server(stdin, stdout) as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            readable = cast(Any, Answered(incoming, outgoing))
+            await server.run(readable, outgoing, server.create_initialization_options())
     except* (BrokenPipeError, ConnectionResetError):
         # The client does not read any more: it has left.
         pass

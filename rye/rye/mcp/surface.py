@@ -13,6 +13,7 @@ import binascii
 import logging
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp import types
@@ -64,13 +65,14 @@ class Surface:
         # One list is told from one look at the files, however many pages it has.
         known = self._named if after is not None else None
         named = await self.refresh() if known is None else known
-        own = list(self._own) if after is None else []
+        tools = list(self._own) if after is None else []
         names = list(named)
         start = 0 if after is None else bisect_right(names, after)
-        shown = names[start : start + PAGE_SIZE - len(own)]
+        shown = names[start : start + PAGE_SIZE - len(tools)]
         more = start + len(shown) < len(names)
-        tools = [_tool(name, named[name]) for name in shown]
-        return Page(own + tools, _write_cursor(shown[-1]) if more else None)
+        if shown:
+            tools += await asyncio.to_thread(self._tools, {name: named[name] for name in shown})
+        return Page(tools, _write_cursor(shown[-1]) if more else None)
 
     async def item_of(self, name: str) -> str:
         """The id of the tool that is listed under ``name``. Raises ``MCPError`` if none is."""
@@ -123,11 +125,12 @@ class Surface:
         from rye.catalogue.definitions import by_mcp_name
 
         if self._settings.all_tools:
-            chosen = {entry.item_id for entry in entries if entry.is_tool}
+            wanted = tuple([entry for entry in entries if entry.is_tool])
         else:
-            chosen = {entry.item_id for entry in self._featured.of(entries)}
+            wanted = self._featured.of(entries)
             for missing in self._featured.missing_from(entries):
                 self._warn(f"the project features {missing!r}, which is not there")
+        chosen = {one.item_id for one in wanted if self._settings.offers(one.item_id)}
         named = {}
         for name, entry in by_mcp_name(entries).items():
             if entry.item_id not in chosen:
@@ -142,6 +145,28 @@ class Surface:
             else:
                 named[name] = entry
         return dict(sorted(named.items()))
+
+    def _tools(self, named: Mapping[str, CatalogueEntry]) -> list[types.Tool]:
+        """Those that clients can be told of unasked: somebody trusted signed the words that they
+        pass on to their agents, and the schema is one. A single one that is not spoils the list."""
+        from lilux.primitives.errors import SchemaError
+        from lilux.schemas.schema_validator import compile_once
+
+        from rye.trust.operations import verify_paths
+
+        reports = verify_paths([Path(entry.path) for entry in named.values()], self._context)
+        tools = []
+        for (name, entry), report in zip(named.items(), reports, strict=True):
+            tool = _tool(name, entry)
+            try:
+                if report.error is not None:
+                    raise report.error
+                compile_once(tool.input_schema)
+            except (RyeError, SchemaError) as error:
+                self._warn(f"{entry.item_id!r} is not listed: {error}")
+            else:
+                tools.append(tool)
+        return tools
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

@@ -1,7 +1,8 @@
 """Noticing that tools appear, change or vanish: the project's and the user's, and the config.
 
-Two watches: a deep one on the ``tools`` folders, and a shallow one on the ``.ai`` folders, or on
-their parents while they are not there, for folders that come and go and for ``config.yaml``.
+Keys are watched as well: whom the user trusts decides what is listed. Two watches: a deep one on
+the folders of tools and keys, and a shallow one on the ``.ai`` folders, or on their parents while
+they are not there, for folders that come and go and for ``config.yaml``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _LONGEST_WAIT_MS = 500
 _STARTED_SECONDS = 0.1
 # File systems tell the time of the last tick.
 _CLOCK_SLACK_NS = 20_000_000
+_FOLDERS = ("tools", "trusted_keys", "approved_keys")
 _NO_ITEMS = ("~", ".pyc", ".swp", ".swx", ".tmp")
 _logger = logging.getLogger("rye.mcp")
 
@@ -54,12 +56,13 @@ async def watch_tools(context: Context, on_change: OnChange, on_start: OnChange)
 
 
 def changed_since(context: Context, moment: int) -> bool:
-    """Whether a tool or the config has come, gone or changed since ``moment`` (in ns)."""
+    """Whether a tool, a key or the config has come, gone or changed since ``moment`` (in ns)."""
     moment -= _CLOCK_SLACK_NS
     if any(_is_younger(root / CONFIG_NAME, moment) for root in _roots(context)):
         return True
-    for root in _roots(context):
-        for folder, folders, names in os.walk(root / "tools"):
+    watched = [root / name for root in _roots(context) for name in _FOLDERS]
+    for root in watched:
+        for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if not _is_hidden(name)]
             paths = [Path(folder), *(Path(folder, name) for name in names)]
             if any(_is_younger(path, moment) for path in paths):
@@ -147,8 +150,7 @@ def _places(roots: Iterable[Path]) -> _Places:
             shallow.append(root)
         elif root.parent.is_dir():
             shallow.append(root.parent)
-        if (root / "tools").is_dir():
-            deep.append(root / "tools")
+        deep += [root / name for name in _FOLDERS if (root / name).is_dir()]
     return _Places(tuple(dict.fromkeys(shallow)), tuple(deep))
 
 
@@ -159,7 +161,7 @@ def _is_structure(shallow: tuple[Path, ...], change: Change, path: str) -> bool:
         return change is Change.deleted
     if place.name == CONFIG_NAME:
         return place.parent.name == ".ai"
-    return place.name in (".ai", "tools") and change is not Change.modified
+    return place.name in (".ai", *_FOLDERS) and change is not Change.modified
 
 
 def _may_be_item(deep: tuple[Path, ...], _change: Change, path: str) -> bool:

@@ -59,7 +59,7 @@ class KeyFolder:
         self._absent = False
         listed: tuple[int, ...] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
         if above is not None:
-            listed += (above.st_uid, above.st_gid, above.st_mode)
+            listed += _access(above)
         if listed != self._listed or not self._settled:
             self._list(status)
             self._listed = listed
@@ -111,6 +111,18 @@ def file_identity(path: str) -> Hashable:
         status.st_ctime_ns,
         status.st_mode,
     )
+
+
+def access_to(folder: str) -> Hashable:
+    """What :func:`guard` and :func:`guard_above` judge a folder by; ``None`` if it is absent."""
+    try:
+        return _access(os.stat(folder))  # noqa: PTH116 - every call of a tool pays for it
+    except OSError:
+        return None
+
+
+def _access(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_uid, status.st_gid, status.st_mode
 
 
 def read_key_file(path: Path, *, guarded: bool) -> bytes:

@@ -34,7 +34,7 @@ from rye.trust.key_entry import (
     time_now,
     trusted_key,
 )
-from rye.trust.key_folder import KeyFolder, file_identity
+from rye.trust.key_folder import KeyFolder, access_to, file_identity
 from rye.trust.key_source import KeyEntry, KeySource, Place, read_own_key, sources_of
 
 TYPE_CHECKING = False
@@ -66,6 +66,7 @@ class TrustStore:
         """Where the user's own key pair is, or will be."""
         self._own_key = self.key_folder / PUBLIC_KEY_FILE
         self._own_key_text = str(self._own_key)
+        self._above_own_key = (str(self.key_folder), str(user))
         self._approvals = KeyFolder(user / "approved_keys", guarded=True)
         self._sources = sources_of(context, spaces)
         self._roots = tuple(
@@ -84,11 +85,21 @@ class TrustStore:
         stamp = (
             tuple([source.folder.look() for source in self._sources]),
             self._approvals.look(),
-            file_identity(self._own_key_text),
+            self._look_at_own_key(),
         )
         if stamp != self._stamp:
             self._found, self._verdicts = {}, {}
             self._stamp = stamp
+        return self._stamp
+
+    def _look_at_own_key(self) -> Hashable:
+        identity = file_identity(self._own_key_text)
+        # Who may write to the folders decides whether the key counts.
+        return identity and (identity, *[access_to(folder) for folder in self._above_own_key])
+
+    @property
+    def seen(self) -> Hashable:
+        """What :meth:`stamp` gave last: the state that answers are from."""
         return self._stamp
 
     @property

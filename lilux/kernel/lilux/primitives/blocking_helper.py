@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from io import FileIO
 
 from lilux.primitives.errors import HelperError
 from lilux.primitives.helper_answer import checked
-from lilux.primitives.helper_binary import broken_off, start_helper
+from lilux.primitives.helper_binary import broken_off, no_connection, start_helper, wait_for_end
 from lilux.primitives.helper_wire import Answer, Decoder, encode
 from lilux.primitives.output_text import STREAMS
 
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 _READ_SIZE = 256 * 1024
-# How long, beyond the job's own grace, the answer to a cancel may take.
-_CANCEL_SECONDS = 30.0
+# How long an answer may take beyond the job's own time and grace, and beyond its grace when it was
+# cancelled: then the end of the connection does the same.
+_PATIENCE_SECONDS = 30.0
+_CANCEL_SECONDS = 5.0
 _NUMBER = 1
-_SIGKILL = 9  # the module of signals builds all their names first
 _ABRUPT = "lilux-proc ended unexpectedly"
+_SILENCE = "lilux-proc did not answer"
 # After a fork these are not the child's: one that it held open would keep the helper alive.
-_descriptors: set[int] = set()
+_open_pipes: set[FileIO] = set()
 # Helpers that are about to end, and whose end nobody has taken note of.
 _leaving: set[int] = set()
 
@@ -35,19 +38,25 @@ class BlockingHelper:
     def __init__(self, binary: str) -> None:
         """Raises :class:`~lilux.primitives.errors.ConfigurationError` if it cannot be started."""
         _reap()
-        theirs_to_read, self._writing = os.pipe()
-        self._reading, theirs_to_write = os.pipe()
-        _descriptors.update((self._writing, self._reading))
+        # Objects, since a number that is closed twice may be somebody else's by then.
+        self._pipes: list[FileIO] = []
         self._decoder = Decoder()
         self._has_job = False
         self._pid = 0
         try:
-            self._pid = start_helper(binary, theirs_to_read, theirs_to_write)
-        finally:
-            os.close(theirs_to_read)
-            os.close(theirs_to_write)
-            if not self._pid:
-                self.close()
+            self._pipes += map(FileIO, os.pipe(), "rw")
+            self._pipes += map(FileIO, os.pipe(), "rw")
+            _open_pipes.update(self._pipes)
+            theirs_to_read, self._writing, self._reading, theirs_to_write = self._pipes
+            self._pid = start_helper(binary, theirs_to_read.fileno(), theirs_to_write.fileno())
+            theirs_to_read.close()
+            theirs_to_write.close()
+        except OSError as error:
+            self.close()
+            raise no_connection(error) from error
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def alive(self) -> bool:
@@ -65,8 +74,10 @@ class BlockingHelper:
         Whatever ``take`` or a signal handler raises (``KeyboardInterrupt`` above all) ends the
         job's whole tree first, with the grace that the request asks for, and is raised then.
         Raises ``ValueError`` for a request that cannot be sent, and
-        :class:`~lilux.primitives.errors.HelperError` if the helper ends first.
+        :class:`~lilux.primitives.errors.HelperError` if the helper ends first, or does not answer
+        long after the job's timeout, because somebody stopped it.
         """
+        grace, timeout = fields.get("grace") or 0, fields.get("timeout")
         frame = encode({"id": _NUMBER, **fields}, payload)
         self._has_job = True
         try:
@@ -75,17 +86,19 @@ class BlockingHelper:
             # Perhaps half of it is sent, so nothing more can be said on this connection.
             self.close()
             raise
+        deadline = time.monotonic() + timeout + grace + _PATIENCE_SECONDS if timeout else None
         try:
-            for answer in self._answers():
+            for answer in self._answers(deadline):
                 if answer.header["kind"] not in STREAMS:
                     self._has_job = False
                     return checked(fields["op"], answer)
                 if take is not None:
                     take(answer.header["kind"], answer.payload)
         except BaseException:
-            self._cancel(fields.get("grace") or 0)
+            self._cancel(grace)
             raise
-        raise AssertionError("answers end with an answer or an error")
+        self.close()
+        raise broken_off(_SILENCE)
 
     def close(self) -> None:
         """End the helper; if it has a job, return when that and the helper are gone.
@@ -93,23 +106,33 @@ class BlockingHelper:
         A helper without a job has nothing left to do but to end, which takes a millisecond that
         nobody needs to wait for. May be called again.
         """
-        pid, self._pid = self._pid, 0
-        for descriptor in (self._writing, self._reading):
-            if descriptor >= 0:
-                _descriptors.discard(descriptor)
-                os.close(descriptor)
-        self._writing = self._reading = -1
-        if pid and self._has_job:
-            _wait_for(pid)
-        elif pid:
-            _leaving.add(pid)
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                self._end()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    def _end(self) -> None:
+        """Each step may be taken again if an interrupt came before the next."""
+        for pipe in self._pipes:
+            pipe.close()
+            _open_pipes.discard(pipe)
+        if self._pid and self._has_job:
+            wait_for_end(self._pid)
+        elif self._pid:
+            _leaving.add(self._pid)
+        self._pid = 0
         _reap()
 
     def _send(self, frame: bytes) -> None:
         rest = memoryview(frame)
         try:
             while rest:
-                rest = rest[os.write(self._writing, rest) :]
+                rest = rest[os.write(self._writing.fileno(), rest) :]
         except BrokenPipeError:
             raise broken_off(_ABRUPT) from None
 
@@ -120,7 +143,8 @@ class BlockingHelper:
             # At first what came together with something that was read before.
             try:
                 for answer in self._decoder.feed(data):
-                    if answer.header["id"] == _NUMBER:
+                    # A job that is not found when it is to be cancelled has had its answer.
+                    if answer.header["id"] == _NUMBER or answer.header.get("found") is False:
                         yield answer
                     elif answer.header["kind"] == "error":
                         raise ValueError("lilux-proc could not read a frame")
@@ -129,35 +153,30 @@ class BlockingHelper:
                 raise broken_off(
                     "lilux-proc and this program do not understand each other"
                 ) from None
-            if deadline is not None and not _is_readable(self._reading, deadline):
+            if deadline is not None and not _is_readable(self._reading.fileno(), deadline):
                 return
-            data = os.read(self._reading, _READ_SIZE)
+            data = os.read(self._reading.fileno(), _READ_SIZE)
             if not data:
                 self.close()
                 raise broken_off(_ABRUPT)
 
     def _cancel(self, grace: float) -> None:
-        """End the job and wait for that, however often the waiting is interrupted.
+        """End the job and wait for that; a second interrupt ends it at once.
 
-        A helper that does not answer at all, because somebody stopped it, is given up in the end.
+        So does an answer that does not come: the interrupt may have taken a part of it with it, or
+        the helper was stopped.
         """
-        deadline = time.monotonic() + grace + _CANCEL_SECONDS
-        ended = not self.alive
-        while not ended:
-            try:
+        try:
+            if self.alive:
                 self._send(encode({"id": 0, "op": "cancel", "target": _NUMBER}))
-                ended = any(
-                    answer.header["kind"] not in STREAMS for answer in self._answers(deadline)
-                )
-                if not ended:
-                    os.kill(self._pid, _SIGKILL)
-                    ended = True
-            except HelperError:
-                ended = True
-            except KeyboardInterrupt:
-                continue
-        # What was interrupted may have lost a frame, so the next request gets a new connection.
-        self.close()
+                deadline = time.monotonic() + grace + _CANCEL_SECONDS
+                for answer in self._answers(deadline):
+                    if answer.header["kind"] not in STREAMS:
+                        break
+        except (HelperError, KeyboardInterrupt):
+            pass
+        finally:
+            self.close()
 
 
 def _is_readable(descriptor: int, deadline: float) -> bool:
@@ -166,21 +185,6 @@ def _is_readable(descriptor: int, deadline: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
-
-
-def _wait_for(pid: int) -> None:
-    interrupt: KeyboardInterrupt | None = None
-    while True:
-        try:
-            os.waitpid(pid, 0)
-            break
-        except ChildProcessError:
-            # Someone who waits for any child may have been faster.
-            break
-        except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
 
 
 def _reap() -> None:
@@ -194,9 +198,9 @@ def _reap() -> None:
 
 
 def _forget_in_child() -> None:
-    for descriptor in _descriptors:
-        os.close(descriptor)
-    _descriptors.clear()
+    for pipe in _open_pipes:
+        pipe.close()
+    _open_pipes.clear()
     _leaving.clear()
 
 

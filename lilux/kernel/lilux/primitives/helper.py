@@ -18,6 +18,12 @@ from lilux.primitives.helper_wire import Answer, Decoder, encode
 _READ_SIZE = 256 * 1024
 # How long, beyond the job's own grace, the answer to a cancel may take.
 _CANCEL_SECONDS = 30.0
+# How often a helper with requests in flight is asked whether it is there. One that has said nothing
+# for three times as long has been stopped, and will not keep any timeout either.
+_ASK_SECONDS = 10.0
+_SILENCE = "lilux-proc did not answer"
+# There is no such job, so this is answered at once, by all who have to be awake for a job.
+_ARE_YOU_THERE = encode({"id": 0, "op": "cancel", "target": 0})
 
 
 class Chunks(Protocol):
@@ -62,6 +68,8 @@ class Helper:
         self._unsent = bytearray()
         self.alive = True
         self._idle: asyncio.Future[None] | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._unanswered = 0
         self.closer: AsyncGenerator[None, None] | None = None
         loop.add_reader(self._socket, self._on_readable)
 
@@ -82,6 +90,8 @@ class Helper:
         frame = encode({"id": number, **fields}, payload)
         call = _Call(self.loop.create_future(), chunks, lambda held: self._hold(number, held))
         self._calls[number] = call
+        if self._watch is None:
+            self._watch = self.loop.call_later(_ASK_SECONDS, self._ask)
         try:
             self._send(frame)
             return checked(fields["op"], await call.future)
@@ -96,13 +106,11 @@ class Helper:
     async def _end(self, number: int, call: _Call, grace: float) -> None:
         """Waits for the end of a cancelled call, however often the waiting is cancelled again.
 
-        A helper that does not answer at all, because somebody stopped it, is given up in the end.
+        A helper that does not end it is given up in the end.
         """
         call.chunks = None
         self._send(encode({"id": 0, "op": "cancel", "target": number}))
-        give_up = self.loop.call_later(
-            grace + _CANCEL_SECONDS, self._on_end, "lilux-proc did not answer"
-        )
+        give_up = self.loop.call_later(grace + _CANCEL_SECONDS, self._give_up)
         try:
             while number in self._calls:
                 call.future = self.loop.create_future()
@@ -110,6 +118,18 @@ class Helper:
                     await call.future
         finally:
             give_up.cancel()
+
+    def _ask(self) -> None:
+        """From time to time, as long as there are requests in flight."""
+        self._watch = None
+        if not self.alive or not self._calls:
+            self._unanswered = 0
+        elif self._unanswered == 2:
+            self._give_up()
+        else:
+            self._unanswered += 1
+            self._watch = self.loop.call_later(_ASK_SECONDS, self._ask)
+            self._send(_ARE_YOU_THERE)
 
     def _hold(self, number: int, held: bool) -> None:
         if number in self._calls:
@@ -134,13 +154,13 @@ class Helper:
                 self.loop.call_soon_threadsafe(gone.set_result, None)
 
         # Not in the loop's executor, which may have been shut down before.
-        threading.Thread(target=end, name="lilux-proc end", daemon=True).start()
+        self._in_a_thread(end)
         await gone
 
     def abandon(self) -> None:
         """Ends the helper of a loop that was closed without a word to us."""
         self.alive = False
-        threading.Thread(target=self._process.close, name="lilux-proc end", daemon=True).start()
+        self._in_a_thread(self._process.close)
 
     def _send(self, data: bytes) -> None:
         if not self.alive:
@@ -182,6 +202,7 @@ class Helper:
         if not size:
             self._on_end("lilux-proc ended unexpectedly")
             return
+        self._unanswered = 0
         try:
             for answer in self._decoder.feed(self._inbox[:size]):
                 self._dispatch(answer)
@@ -205,15 +226,25 @@ class Helper:
             call.future.set_result(answer)
 
     def _on_end(self, reason: str) -> None:
-        if not self.alive:
-            return
-        self._break_off(reason)
-        # The helper's last act may take some milliseconds, which are not this loop's.
-        threading.Thread(target=self._process.close, name="lilux-proc end", daemon=True).start()
+        if self.alive:
+            self._break_off(reason)
+            # The helper's last act may take some milliseconds, which are not this loop's.
+            self._in_a_thread(self._process.close)
+
+    def _give_up(self) -> None:
+        if self.alive:
+            self._break_off(_SILENCE)
+            self._in_a_thread(self._process.kill)
+
+    @staticmethod
+    def _in_a_thread(act: Callable[[], None]) -> None:
+        threading.Thread(target=act, name="lilux-proc end", daemon=True).start()
 
     def _break_off(self, reason: str) -> None:
         if self.alive:
             self.alive = False
+            if self._watch is not None:
+                self._watch.cancel()
             self.loop.remove_reader(self._socket)
             self.loop.remove_writer(self._socket)
         calls, self._calls = self._calls, {}

@@ -5,9 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 
 from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.search_path import find_program
+
+_SIGKILL = 9  # the module of signals builds all their names first
+# A helper ends its jobs at once, and waits a few seconds for one that is stuck in the kernel.
+_END_SECONDS = 10.0
 
 
 def find_helper() -> str:
@@ -53,6 +58,37 @@ def start_helper(binary: str, reading: int, writing: int) -> int:
         raise ConfigurationError(
             f"{binary} cannot be started: {error.strerror}; reinstall lilux-proc"
         ) from error
+
+
+def wait_for_end(pid: int, patience: float | None = None) -> None:
+    """Wait for the end of a helper whose connection is closed, which takes milliseconds.
+
+    One that has not ended in time, because somebody stopped it, is killed; then its guardian ends
+    whatever jobs it had.
+    """
+    if patience is None:
+        patience = _END_SECONDS
+    began = time.monotonic()
+    try:
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            waited = time.monotonic() - began
+            if waited >= patience:
+                os.kill(pid, _SIGKILL)
+                os.waitpid(pid, 0)
+                return
+            # So that what is waited in vain is a tenth.
+            time.sleep(max(0.0002, waited / 10))
+    except ChildProcessError:
+        # Someone who waits for any child has been faster.
+        return
+
+
+def no_connection(error: OSError) -> ConfigurationError:
+    """The error of a program that can open no connection; most often it has no descriptor left."""
+    return ConfigurationError(
+        f"lilux-proc cannot be started: {error.strerror}; close files, or raise the limit of open "
+        "files (ulimit -n)"
+    )
 
 
 def broken_off(reason: str) -> HelperError:

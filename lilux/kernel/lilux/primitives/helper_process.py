@@ -6,7 +6,7 @@ import socket
 import weakref
 
 from lilux.primitives.errors import ConfigurationError
-from lilux.primitives.helper_binary import find_helper, start_helper
+from lilux.primitives.helper_binary import find_helper, no_connection, start_helper, wait_for_end
 
 __all__ = ["HelperProcess", "find_helper"]
 
@@ -25,11 +25,7 @@ class HelperProcess:
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
-            # Most often this program has no descriptor left.
-            raise ConfigurationError(
-                f"lilux-proc cannot be started: {error.strerror}; close files, or raise the limit "
-                "of open files (ulimit -n)"
-            ) from error
+            raise no_connection(error) from error
         try:
             self.pid = start_helper(binary, theirs.fileno(), theirs.fileno())
         except ConfigurationError:
@@ -45,9 +41,16 @@ class HelperProcess:
     def close(self) -> None:
         """Closes the socket and waits until the helper, and with it every job, is gone.
 
-        Blocks for the few milliseconds that this takes. May be called again.
+        Blocks for the few milliseconds that this takes. A helper that does not end is killed after
+        some seconds. May be called again.
         """
         self._end()
+
+    def kill(self) -> None:
+        """Ends a helper that does not answer; whatever it had started is ended behind it."""
+        if self._end.detach() is not None:
+            self.socket.close()
+            wait_for_end(self.pid, patience=0)
 
     def forget(self) -> None:
         """For a forked child: it must not hold the socket, and the helper is not its child."""
@@ -58,9 +61,7 @@ class HelperProcess:
 
 def _end(connection: socket.socket, pid: int) -> None:
     connection.close()
-    # Someone who waits for any child may have been faster.
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+    wait_for_end(pid)
 
 
 def _forget_in_child() -> None:

@@ -79,9 +79,12 @@ class _RecordType(type):
         fields: dict[str, _Field] = {}
         for key in namespace.get("__annotations__", ()):
             given = namespace.pop(key, _MISSING)
+            if given.__class__.__hash__ is None:
+                shared = "every object would share this default"
+                raise ValueError(f"{name}.{key}: {shared}; give it a default_factory")
             fields[key] = given if isinstance(given, _Field) else _Field(given)
         for base in bases:
-            if isinstance(base, _RecordType) and base._fields:
+            if isinstance(base, _RecordType) and base is not Record:
                 raise TypeError(f"the record {name} cannot extend the record {base.__name__}")
         if frozen:
             bases = tuple([_Frozen if base is Record else base for base in bases])
@@ -95,6 +98,8 @@ class _RecordType(type):
         """The tables that making an object takes, when the first one is made."""
         if name not in ("_put", "_defaults", "_factories"):
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        if not cls._fields:
+            return {}  # not to be kept: all records would inherit those of the base
         fields = cls._fields.items()
         cls._put = {key: getattr(cls, key).__set__ for key, _ in fields}
         cls._defaults = {key: one.default for key, one in fields if one.default is not _MISSING}
@@ -148,7 +153,9 @@ class Record(metaclass=_RecordType):
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return all(getattr(self, key) == getattr(other, key) for key in type(self)._fields)
+        names = type(self)._fields
+        # Lists compare as a dataclass does: what is the same object is equal.
+        return [getattr(self, name) for name in names] == [getattr(other, name) for name in names]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), {key: getattr(self, key) for key in type(self)._fields})

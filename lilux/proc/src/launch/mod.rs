@@ -84,9 +84,8 @@ struct Turnstile {
 }
 
 impl Turnstile {
-    fn new() -> Self {
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { free: Mutex::new(processors.max(4)), freed: Condvar::new() }
+    fn new(at_once: usize) -> Self {
+        Self { free: Mutex::new(at_once), freed: Condvar::new() }
     }
 
     fn pass<T>(&self, start: impl FnOnce() -> T) -> T {
@@ -175,11 +174,12 @@ impl Launcher {
         let original_nofile = getrlimit(Resource::Nofile);
         let raised = Rlimit { current: original_nofile.maximum, ..original_nofile };
         let _ = setrlimit(Resource::Nofile, raised);
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             platform,
             original_nofile,
             inherited: std::env::vars_os().collect(),
-            starts: Turnstile::new(),
+            starts: Turnstile::new(processors.max(4)),
         }
     }
 
@@ -262,5 +262,35 @@ impl Child {
     #[cfg(not(target_os = "linux"))]
     fn wait_id(&self) -> WaitId<'_> {
         WaitId::Pid(self.pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn no_more_starts_run_at_once_than_there_are_places_and_none_is_forgotten() {
+        let turnstile = Turnstile::new(2);
+        let (inside, most, passed) =
+            (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..12 {
+                scope.spawn(|| {
+                    turnstile.pass(|| {
+                        let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                        most.fetch_max(now, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(5));
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                    });
+                    passed.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        });
+        assert!(most.into_inner() <= 2);
+        assert_eq!(passed.into_inner(), 12);
     }
 }

@@ -305,3 +305,33 @@ fn children_in(path: impl AsRef<std::path::Path>) -> io::Result<Vec<Pid>> {
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A pid on a list may have been given to another process since the list was made.
+    #[test]
+    fn a_process_that_does_not_stand_below_us_is_not_killed() {
+        // Its parent ends at once, so it is nobody's child that we know.
+        let script = "sleep 60 >/dev/null 2>&1 & echo $!";
+        let said = Command::new("sh").args(["-c", script]).output().unwrap().stdout;
+        let stranger = Pid::from_raw(String::from_utf8_lossy(&said).trim().parse().unwrap());
+        let stranger = stranger.unwrap();
+        let kill = kill_one(stranger);
+        let lives = matches!(look_at(stranger), Sight::Running(..));
+        let _ = rustix::process::kill_process(stranger, Signal::KILL);
+        assert!(matches!(kill, Kill::Gone));
+        assert!(lives);
+    }
+
+    #[test]
+    fn a_process_below_us_is_killed() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        assert!(matches!(kill_one(pid), Kill::Sent(..)));
+        assert!(!child.wait().unwrap().success());
+    }
+}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from rye.cli import completing
+from rye.cli.completion import offers
 from rye.cli.failure import exit_code, tell
-from rye.cli.printing import echo, print_json
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.printing import echo, print_json
 
 
 @click.command()
-@click.argument("item", shell_complete=completing.items)
+@click.argument("item", shell_complete=offers.items)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--mermaid", "as_picture", is_flag=True, help="Print a flowchart for Mermaid.")
 @click.pass_obj
@@ -28,20 +28,19 @@ def command(surroundings: Surroundings, item: str, as_json: bool, as_picture: bo
       rye chain rye/bash/bash --json
       rye chain rye/bash/bash --mermaid
     """
-    from rye.cli.chain_page import as_json as json_page
-    from rye.cli.chain_page import mermaid, tree
+    from rye.cli.pages.chain import as_json as json_page
+    from rye.cli.pages.chain import mermaid, tree
     from rye.executor.inspection import inspect_chain
 
     if as_json and as_picture:
         raise click.UsageError("--json and --mermaid are two forms; choose one")
-    context = surroundings.context
-    seen = inspect_chain(item, context)
+    seen = inspect_chain(item, surroundings.context)
     if as_json:
         print_json(json_page(seen))
     elif as_picture:
         echo(mermaid(seen))
     else:
-        echo(tree(seen, context.project_path))
+        echo(tree(seen))
     if seen.error is not None:
         tell(str(seen.error))
         raise click.exceptions.Exit(exit_code(type(seen.error)))

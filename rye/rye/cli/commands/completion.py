@@ -20,6 +20,6 @@ def command(shell: str) -> None:
       rye completion fish > ~/.config/fish/completions/rye.fish
     """
     from rye.cli.app import app
-    from rye.cli.shells import script_for
+    from rye.cli.completion.shells import script_for
 
     click.echo(script_for(app, shell), nl=False)

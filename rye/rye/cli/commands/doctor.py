@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rye.cli.failure import OTHER
-from rye.cli.printing import plain, print_json, style
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.paths import shown
+from rye.cli.terminal.printing import plain, print_json, style
 
 if TYPE_CHECKING:
     from rye.cli.diagnosis.finding import Finding
@@ -73,9 +74,9 @@ def _findings(context: Context) -> Iterator[Finding]:
 
 def _tell(finding: Finding) -> None:
     state = style(f"{finding.state:<7}", fg=_LOOKS[finding.state], bold=finding.state != "ok")
-    click.echo(f"{state}  {plain(finding.subject)}: {plain(finding.message)}")
+    click.echo(f"{state}  {plain(finding.subject)}: {shown(finding.message)}")
     if finding.hint:
-        click.echo(f"{'':7}  → {plain(finding.hint)}")
+        click.echo(f"{'':7}  → {shown(finding.hint)}")
 
 
 def _count(number: int, what: str) -> str:

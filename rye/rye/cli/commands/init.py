@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.printing import plain, print_json, style
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.paths import shown
+from rye.cli.terminal.printing import plain, print_json, style
 
 if TYPE_CHECKING:
-    from rye.cli.project_setup import Setup
+    from rye.cli.making.project import Setup
 
 
 @click.command()
@@ -29,12 +30,12 @@ def command(surroundings: Surroundings, folder: str | None, as_json: bool) -> No
       rye init
       rye init my-project
     """
-    from rye.cli.project_setup import set_up
+    from rye.cli.making.project import set_up
     from rye.errors import RyeError
 
     # Here, and not in the nearest project upwards: a folder below one may become one.
-    shown = str(Path(surroundings.asked or "", folder or ""))
-    target = Path.cwd() / shown
+    place = str(Path(surroundings.asked or "", folder or ""))
+    target = Path.cwd() / place
     try:
         target.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -47,19 +48,19 @@ def command(surroundings: Surroundings, folder: str | None, as_json: bool) -> No
                 "created": [str(path) for path in setup.created],
                 "key": {"fingerprint": setup.fingerprint, "folder": str(setup.key_folder)},
                 "notes": list(setup.notes),
-                "next": _next(setup, shown),
+                "next": _next(setup, place),
             }
         )
     else:
-        _tell(setup, shown)
+        _tell(setup, place)
 
 
-def _tell(setup: Setup, shown: str) -> None:
+def _tell(setup: Setup, place: str) -> None:
     created = style("created", fg="green")
     if not setup.created:
         click.echo(f"nothing to do: {plain(str(setup.project))} is set up already")
     for path in setup.created:
-        what = f"{plain(str(path))}"
+        what = shown(path)
         if path == setup.key_folder:
             what = f"{what}, your key {setup.fingerprint}; keep the folder to yourself"
         elif path.is_file():
@@ -68,16 +69,16 @@ def _tell(setup: Setup, shown: str) -> None:
     for note in setup.notes:
         click.echo(f"note: {plain(note)}", err=True)
     click.echo("\nNext:")
-    for line in _next(setup, shown):
+    for line in _next(setup, place):
         click.echo(f"  {style(plain(line), bold=True)}")
 
 
-def _next(setup: Setup, shown: str) -> list[str]:
+def _next(setup: Setup, place: str) -> list[str]:
     """Two commands that work from where the user stands, in this order."""
     first = "rye list"
     if setup.first_tool is not None:
         first = f"rye run {shlex.quote(setup.first_tool)} name=you"
     if setup.project != Path.cwd().resolve():
-        return [f"cd {shlex.quote(shown)}", first]
+        return [f"cd {shlex.quote(place)}", first]
     second = "rye verify" if setup.first_tool is None else f"rye show {setup.first_tool}"
     return [first, second]

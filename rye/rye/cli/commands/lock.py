@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli import completing
+from rye.cli.completion import offers
 from rye.cli.failure import LOCK, exit_code, tell
-from rye.cli.printing import plain, print_json, print_table, style
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.paths import near, shown
+from rye.cli.terminal.printing import plain, print_json, print_table, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("items", metavar="[ITEM]...", nargs=-1, shell_complete=completing.tools)
+@click.argument("items", metavar="[ITEM]...", nargs=-1, shell_complete=offers.tools)
 @click.option("--update", is_flag=True, help="Replace a pin that differs.")
 @click.option("--check", is_flag=True, help="Check every lockfile of the project.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -88,7 +89,7 @@ def _tell(pinned: Pinned) -> None:
     for change in pinned.changes:
         old, new = change.old or "not pinned", change.new or "not pinned"
         click.echo(f"  {plain(change.name)}: {plain(old)} → {plain(new)}")
-    click.echo(f"  {plain(str(pinned.path))}")
+    click.echo(f"  {shown(pinned.path)}")
 
 
 def _as_json(pinned: Pinned) -> dict[str, object]:
@@ -107,13 +108,13 @@ def _as_json(pinned: Pinned) -> dict[str, object]:
 
 
 def _check(locking: Locking, *, as_json: bool) -> None:
-    from rye.cli.bar import watched
+    from rye.cli.terminal.bar import watched
 
     done = [locking.check(path) for path in watched(locking.lockfiles(), "checking")]
     if as_json:
         print_json([_check_as_json(one) for one in done])
     elif done:
-        print_table([(one.state, one.item_id, one.version, str(one.path)) for one in done])
+        print_table([(one.state, one.item_id, one.version, near(str(one.path))) for one in done])
         for one in done:
             if one.error is not None:
                 tell(str(one.error))

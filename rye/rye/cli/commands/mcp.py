@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--all-tools", is_flag=True, help="List every tool under its own name.")
 @click.option(
+    "--only",
+    metavar="GLOB",
+    multiple=True,
+    help="Offer only tools whose full id matches, for example 'notes/*'. May be repeated.",
+)
+@click.option(
     "--allow-sign",
     is_flag=True,
     help="Offer the tool `sign`. An agent that can sign can approve its own code.",
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
 def command(  # noqa: PLR0917 - click passes by name
     surroundings: Surroundings,
     all_tools: bool,
+    only: tuple[str, ...],
     allow_sign: bool,
     http: str | None,
     token_file: str | None,
@@ -59,21 +66,23 @@ def command(  # noqa: PLR0917 - click passes by name
     """Serve the tools over MCP.
 
     An agent gets three tools: search, show and execute. Tools that the project features in
-    .ai/config.yaml (mcp: {featured: [ids or globs]}) are listed beside them.
+    .ai/config.yaml (mcp: {featured: [ids or globs]}) are listed beside them. It can run all
+    that is signed, rye/bash/bash among it, unless --only says what it may see and run.
 
     \b
     Examples:
       rye mcp
       rye mcp --print-config claude-code
+      rye mcp --only 'notes/*' --only rye/fs/read
       rye mcp --http 127.0.0.1:8321 --all-tools
     """
-    settings = ServerSettings(all_tools=all_tools, allow_sign=allow_sign)
+    settings = ServerSettings(all_tools=all_tools, allow_sign=allow_sign, only=only)
     context = surroundings.context
+    if http is None and (token_file or origins):
+        raise click.UsageError("--token-file and --allow-origin belong to --http")
     if client is not None:
         _print_config(client, context, settings, http, token_file)
         return
-    if http is None and (token_file or origins):
-        raise click.UsageError("--token-file and --allow-origin belong to --http")
     ended_by = (
         _serve_stdio(context, settings)
         if http is None
@@ -109,12 +118,14 @@ def _serve_http(
     from rye.mcp.address import (
         open_listener,
         parse_address,
+        parse_origin,
         read_token,
         require_token,
         without_token,
     )
 
     token = read_token(context.environ, token_file)
+    allowed = tuple([parse_origin(one) for one in origins])
     listener = open_listener(parse_address(http))
     with listener.socket:
         require_token(listener, token)
@@ -128,10 +139,17 @@ def _serve_http(
                 without_token(context),
                 settings,
                 listener,
-                Access(token, origins),
-                lambda: click.echo(f"rye: serving MCP at {listener.url}", err=True),
+                Access(token, allowed),
+                lambda: _tell_where(listener.url, has_token=token is not None),
             )
         )
+
+
+def _tell_where(url: str, *, has_token: bool) -> None:
+    click.echo(f"rye: serving MCP at {url}", err=True)
+    if not has_token:
+        told = "every user and program of this machine can run your tools there"
+        click.echo(f"rye: {told}; set RYE_MCP_TOKEN to keep it to yourself", err=True)
 
 
 def _print_config(
@@ -141,15 +159,15 @@ def _print_config(
     http: str | None,
     token_file: str | None,
 ) -> None:
-    from rye.cli.printing import plain, print_json
-    from rye.mcp.address import MCP_PATH, TOKEN_VARIABLE, parse_address
+    from rye.cli.terminal.printing import plain, print_json
+    from rye.mcp.address import MCP_PATH, TOKEN_VARIABLE, fixed_address
     from rye.mcp.client_config import HttpServer, http_config, rye_command, stdio_config
 
     if http is None:
         config = stdio_config(client, context, settings, rye_command())
     else:
         has_token = token_file is not None or TOKEN_VARIABLE in context.environ
-        url = f"http://{parse_address(http)}{MCP_PATH}"
+        url = f"http://{fixed_address(http)}{MCP_PATH}"
         config = http_config(client, HttpServer(url, has_token))
     print_json(config.content)
     click.echo(plain(config.advice), err=True)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.printing import plain, print_json, style
+from rye.cli.making.templates import TEMPLATES
 from rye.cli.surroundings import Surroundings
-from rye.cli.tool_templates import TEMPLATES
+from rye.cli.terminal.paths import shown
+from rye.cli.terminal.printing import plain, print_json, style
 
 if TYPE_CHECKING:
-    from rye.cli.scaffold import NewTool
+    from rye.cli.making.tool import NewTool
     from rye.spaces.model import SpaceName
 
 _LIST = "\n".join(f"      {each.name:<14} {each.summary}" for each in TEMPLATES)
@@ -60,8 +61,8 @@ def command(
     extension: str | None,
     as_json: bool,
 ) -> None:
-    from rye.cli.scaffold import new_tool
-    from rye.cli.template_choice import find_template
+    from rye.cli.making.choice import find_template
+    from rye.cli.making.tool import new_tool
     from rye.spaces.resolver import Resolver
 
     context = surroundings.context
@@ -83,17 +84,16 @@ def command(
 
 
 def _tell(made: NewTool) -> None:
-    click.echo(f"{style('created', fg='green')} {plain(str(made.path))}, signed with your key")
+    click.echo(f"{style('created', fg='green')} {shown(made.path)}, signed with your key")
     item = shlex.quote(made.item_id)
     if made.hidden_by is not None:
         click.echo(
-            f"note: here '{plain(made.item_id)}' still means {plain(str(made.hidden_by.path))}",
+            f"note: here '{plain(made.item_id)}' still means {shown(made.hidden_by.path)}",
             err=True,
         )
     elif made.instead_of is not None:
         click.echo(
-            f"note: '{plain(made.instead_of.asked)}' meant {plain(str(made.instead_of.path))} "
-            "until now",
+            f"note: '{plain(made.instead_of.asked)}' meant {shown(made.instead_of.path)} until now",
             err=True,
         )
     bare = bool(made.template.source)

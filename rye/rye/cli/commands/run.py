@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rye.cli import completing
-from rye.cli.run_request import RunRequest
+from rye.cli.completion import offers
+from rye.cli.running.request import RunRequest
 from rye.cli.surroundings import Surroundings
 
 
@@ -26,8 +26,8 @@ class RunCommand(click.Command):
 
 
 @click.command(cls=RunCommand)
-@click.argument("item_id", metavar="ITEM", shell_complete=completing.tools)
-@click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1, shell_complete=completing.pairs)
+@click.argument("item_id", metavar="ITEM", shell_complete=offers.tools)
+@click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1, shell_complete=offers.pairs)
 @click.option("--params", metavar="JSON|@FILE|-", help="All parameters as one JSON object.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="End the tool after this time.")
@@ -64,7 +64,7 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
       rye run rye/bash/bash command='sleep 9' --timeout 2
       rye run rye/bash/bash command=date --dry-run
     """
-    from rye.cli.running import run
+    from rye.cli.running.run import run
 
     request = RunRequest(
         item_id=item_id,

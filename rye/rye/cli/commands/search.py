@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from rye.cli.failure import tell
-from rye.cli.printing import print_json, print_table
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.printing import print_json, print_table
 
 
 @click.command()
@@ -38,7 +38,7 @@ def command(
     """
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import one_line
-    from rye.cli.bar import watched
+    from rye.cli.terminal.bar import watched
 
     asked = " ".join(words)
     catalogue = Catalogue(surroundings.context, watch=watched)

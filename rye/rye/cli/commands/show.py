@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from rye.cli import completing
+from rye.cli.completion import offers
 from rye.cli.failure import tell
-from rye.cli.printing import echo, print_json
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.printing import echo, print_json
 
 
 @click.command()
-@click.argument("item", shell_complete=completing.items)
+@click.argument("item", shell_complete=offers.items)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(surroundings: Surroundings, item: str, as_json: bool) -> None:
@@ -27,8 +27,8 @@ def command(surroundings: Surroundings, item: str, as_json: bool) -> None:
     """
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.example import example_parameters
-    from rye.cli.item_page import as_json as json_page
-    from rye.cli.item_page import example_call, objection, page
+    from rye.cli.pages.item import as_json as json_page
+    from rye.cli.pages.item import example_call, objection, page
     from rye.executor.inspection import inspect_chain
 
     context = surroundings.context

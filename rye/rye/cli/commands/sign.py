@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli import completing
+from rye.cli.completion import offers
 from rye.cli.failure import exit_code, tell
-from rye.cli.printing import print_json, print_table
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.paths import near
+from rye.cli.terminal.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from rye.cli.vouching.signing import Signing
 
 
 @click.command()
@@ -18,7 +23,7 @@ from rye.cli.surroundings import Surroundings
     metavar="PATH|ITEM|GLOB...",
     nargs=-1,
     required=True,
-    shell_complete=completing.targets,
+    shell_complete=offers.targets,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
@@ -36,9 +41,9 @@ def command(surroundings: Surroundings, targets: tuple[str, ...], as_json: bool)
       rye sign .ai/tools/team/hello.py
       rye sign 'team/**'
     """
-    from rye.cli.bar import watched
-    from rye.cli.signing import sign_targets
-    from rye.cli.targets import find_targets, own_spaces
+    from rye.cli.terminal.bar import watched
+    from rye.cli.vouching.signing import sign_targets
+    from rye.cli.vouching.targets import find_targets, own_spaces
     from rye.spaces.resolver import Resolver
 
     context = surroundings.context
@@ -56,14 +61,23 @@ def command(surroundings: Surroundings, targets: tuple[str, ...], as_json: bool)
                     "state": one.state,
                     "signer": one.signed.fingerprint if one.signed else None,
                     "integrity": one.signed.content_hash if one.signed else None,
+                    "replaced": one.replaced or None,
                     "error": None if one.error is None else str(one.error),
                 }
                 for one in done
             ]
         )
     else:
-        print_table([(one.state, one.target.item_id, str(one.target.path)) for one in done])
+        print_table([_row(one) for one in done])
     for error in failed:
         tell(str(error))
     if failed:
         raise click.exceptions.Exit(exit_code(type(failed[0])))
+
+
+def _row(one: Signing) -> tuple[str, str, str]:
+    path = near(str(one.target.path))
+    if not one.replaced:
+        return one.state, one.target.item_id, path
+    doubt = "" if one.before.report.trusted else ", who is not trusted here"
+    return one.state, one.target.item_id, f"{path}, was signed by {one.before.whose}{doubt}"

@@ -6,8 +6,8 @@ import click
 
 from rye.catalogue.definitions import FORMATS, Format
 from rye.cli.failure import tell
-from rye.cli.printing import print_json
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.printing import print_json
 
 
 @click.command()
@@ -38,7 +38,7 @@ def command(
     """
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.definitions import definitions
-    from rye.cli.bar import watched
+    from rye.cli.terminal.bar import watched
 
     entries = [
         entry

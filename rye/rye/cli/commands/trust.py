@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli import completing
+from rye.cli.completion import offers
 from rye.cli.failure import tell
-from rye.cli.printing import plain, print_json, print_table
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.paths import near, shown
+from rye.cli.terminal.printing import plain, print_json, print_table
 
 if TYPE_CHECKING:
     from rye.trust.key_source import KeyEntry
@@ -94,7 +95,7 @@ def add(surroundings: Surroundings, key: str, owner: str | None, as_json: bool) 
     whose = f"of {plain(repr(entry.owner))}" if entry.owner else "of an owner who is not named"
     word = "counted already" if entry.fingerprint in counted else "counts from now on"
     click.echo(f"key {entry.fingerprint} {whose} {word}")
-    click.echo(f"  {plain(str(entry.path))}")
+    click.echo(f"  {shown(entry.path)}")
 
 
 @command.command("share")
@@ -110,19 +111,19 @@ def share(surroundings: Surroundings, owner: str, as_json: bool) -> None:
     Examples:
       rye trust share --owner bob@example.org
     """
-    from rye.cli.key_sharing import share_key
+    from rye.cli.vouching.key_sharing import share_key
 
     fingerprint, path = share_key(surroundings.context, owner)
     if as_json:
         print_json({"fingerprint": fingerprint, "owner": owner, "path": str(path)})
         return
     click.echo(f"your public key {fingerprint} is in the project as that of {plain(repr(owner))}")
-    click.echo(f"  {plain(str(path))}")
+    click.echo(f"  {shown(path)}")
     click.echo(f"others approve it with: rye trust add {fingerprint}")
 
 
 @command.command("remove")
-@click.argument("fingerprint", shell_complete=completing.fingerprints)
+@click.argument("fingerprint", shell_complete=offers.fingerprints)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def remove(surroundings: Surroundings, fingerprint: str, as_json: bool) -> None:
@@ -140,13 +141,13 @@ def remove(surroundings: Surroundings, fingerprint: str, as_json: bool) -> None:
         return
     click.echo(f"key {fingerprint} does not count any more")
     for path in removed:
-        click.echo(f"  removed {plain(str(path))}")
+        click.echo(f"  removed {shown(path)}")
 
 
 def _row(entry: KeyEntry) -> tuple[str, str, str, str, str]:
     where = f"bundle {entry.bundle}" if entry.bundle else entry.space
     owner = entry.owner or ("" if entry.problem else "(not named)")
-    return entry.fingerprint or "?", owner, where, _counts(entry), str(entry.path)
+    return entry.fingerprint or "?", owner, where, _counts(entry), near(str(entry.path))
 
 
 def _counts(entry: KeyEntry) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import click
 
-from rye.cli import completing
-from rye.cli.printing import plain, print_json
+from rye.cli.completion import offers
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.paths import shown
+from rye.cli.terminal.printing import print_json
 
 
 @click.command()
-@click.argument(
-    "items", metavar="ITEM...", nargs=-1, required=True, shell_complete=completing.tools
-)
+@click.argument("items", metavar="ITEM...", nargs=-1, required=True, shell_complete=offers.tools)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(surroundings: Surroundings, items: tuple[str, ...], as_json: bool) -> None:
@@ -33,6 +32,6 @@ def command(surroundings: Surroundings, items: tuple[str, ...], as_json: bool) -
         removed += [str(path) for path in paths]
         if not as_json:
             for path in paths:
-                click.echo(f"removed {plain(str(path))}")
+                click.echo(f"removed {shown(path)}")
     if as_json:
         print_json({"removed": removed})

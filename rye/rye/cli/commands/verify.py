@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli import completing
+from rye.cli.completion import offers
 from rye.cli.failure import TRUST, tell
-from rye.cli.printing import print_json, print_table
 from rye.cli.surroundings import Surroundings
+from rye.cli.terminal.paths import shown
+from rye.cli.terminal.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rye.cli.targets import Target
-    from rye.cli.verification import Verification
+    from rye.cli.vouching.targets import Target
+    from rye.cli.vouching.verification import Verification
     from rye.spaces.resolver import Resolver
 
 
 @click.command()
-@click.argument(
-    "targets", metavar="[ITEM|PATH|GLOB]...", nargs=-1, shell_complete=completing.targets
-)
+@click.argument("targets", metavar="[ITEM|PATH|GLOB]...", nargs=-1, shell_complete=offers.targets)
 @click.option("--all", "everything", is_flag=True, help="Check all spaces, not only the project.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
@@ -45,8 +44,8 @@ def command(
       rye verify team/hello
       rye verify --all --json
     """
-    from rye.cli.bar import watched
-    from rye.cli.verification import verify_targets
+    from rye.cli.terminal.bar import watched
+    from rye.cli.vouching.verification import verify_targets
     from rye.spaces.resolver import Resolver
 
     if targets and everything:
@@ -65,7 +64,7 @@ def command(
 
 
 def _found(targets: Sequence[str], resolver: Resolver, *, everything: bool) -> Sequence[Target]:
-    from rye.cli.targets import find_targets, items_of
+    from rye.cli.vouching.targets import find_targets, items_of
 
     if targets:
         return find_targets(targets, resolver, Path.cwd(), globbed=resolver.spaces)
@@ -88,16 +87,12 @@ def _as_json(one: Verification) -> dict[str, object]:
 
 def _print(done: Sequence[Verification], resolver: Resolver) -> None:
     if not done:
-        click.echo(f"nothing to verify in {resolver.spaces[0].tools}")
+        click.echo(f"nothing to verify in {shown(resolver.spaces[0].tools)}")
         return
-    print_table([(one.label, one.report.item_id, _signer(one)) for one in done])
+    print_table([(one.label, one.report.item_id, one.whose) for one in done])
     refused = [one.report for one in done if one.report.error is not None]
     for report in refused:
         tell(str(report.error))
     click.echo(f"\n{len(done) - len(refused)} of {len(done)} trusted", err=True)
     if any(True for _ in resolver.conflicts()):
         click.echo("note: some ids lead to no file, or to two; see: rye doctor", err=True)
-
-
-def _signer(one: Verification) -> str:
-    return f"{one.signer} ({one.owner})" if one.owner else one.signer

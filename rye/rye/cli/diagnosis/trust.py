@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lilux.primitives.errors import KeyFileError
 
 from rye.cli.diagnosis.finding import Finding, ok, problem, warning
-from rye.cli.scaffold import key_folder
+from rye.cli.making.tool import key_folder
 from rye.context import Context
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import signal
 import sys
 
-from rye.cli.execution import declared_schema, execute
 from rye.cli.failure import tell
-from rye.cli.interruption import Interrupted, Interruption
-from rye.cli.live_output import LiveOutput
-from rye.cli.parameters import parameters_of
-from rye.cli.printing import echo, is_terminal, print_json
-from rye.cli.progress import Progress
-from rye.cli.result_text import exit_code_of, failure_text, fields_of, notes_of
+from rye.cli.running.interruption import Interrupted, Interruption
+from rye.cli.running.live_output import LiveOutput
+from rye.cli.running.result_text import exit_code_of, failure_text, fields_of, notes_of
+from rye.cli.terminal.printing import echo, is_terminal, print_json
+from rye.cli.terminal.progress import Progress
 from rye.errors import RyeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rye.cli.run_request import RunRequest
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rye.cli.running.request import RunRequest
     from rye.cli.surroundings import Surroundings
     from rye.executor.result import ExecutionResult
 
@@ -43,27 +44,42 @@ def _result(
     output: LiveOutput,
     progress: Progress,
 ) -> ExecutionResult:
+    from rye.executor.blocking import execute_blocking
+
+    def begin() -> None:
+        interruption.tool_began = True
+        progress.start()
+
+    def read(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        from rye.cli.running.parameters import parameters_of
+        from rye.cli.running.validation import load_validation
+
+        parameters = parameters_of(request, schema)
+        if parameters:
+            load_validation()
+        begin()
+        return parameters
+
+    given = read if request.has_parameters else None
     try:
         context = surroundings.context
-        parameters = parameters_of(request, lambda item_id: declared_schema(context, item_id))
+        if given is None:
+            begin()
+        return execute_blocking(
+            request.item_id,
+            given,
+            context=context,
+            timeout=request.timeout,
+            dry_run=request.dry_run,
+            frozen=request.frozen,
+            on_output=None if request.json else output,
+        )
     except RyeError as error:
         from rye.executor.failure import failure_of
         from rye.executor.result import ExecutionResult
 
         failed = failure_of(error)
         return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata)
-    interruption.tool_began = True
-    progress.start()
-    try:
-        return execute(
-            context,
-            request.item_id,
-            parameters,
-            timeout=request.timeout,
-            dry_run=request.dry_run,
-            frozen=request.frozen,
-            on_output=None if request.json else output,
-        )
     finally:
         progress.stop()
 
@@ -84,7 +100,7 @@ def _show(request: RunRequest, result: ExecutionResult, output: LiveOutput) -> N
         print_json(fields_of(result))
         return
     if "plan" in result.metadata:
-        from rye.cli.plan_text import plan_lines
+        from rye.cli.running.plan_text import plan_lines
 
         for line in plan_lines(result.metadata["plan"]):
             echo(line)

@@ -12,14 +12,14 @@ import os
 import signal
 import sys
 
-from rye.cli.printing import is_terminal, json_text, plain
+from rye.cli.terminal.printing import is_terminal, json_text, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rye.cli.interruption import Interruption
-    from rye.cli.progress import Progress
+    from rye.cli.running.interruption import Interruption
+    from rye.cli.terminal.progress import Progress
 
 _MAX_HELD = 1024 * 1024
 _NO_VALUE: Any = object()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lilux.primitives.atomic import atomic_write
 
-from rye.cli.tool_templates import Template, rendered
+from rye.cli.making.templates import Template, rendered
 from rye.context import Context
 from rye.errors import ItemFormatError, ItemIdError, ParameterError, RyeError
 from rye.formats import format_of, known_extensions
@@ -92,6 +92,10 @@ def new_tool(
 
 def _check_name(item_id: str) -> None:
     check_item_id(item_id)
+    if item_id.startswith("-"):
+        raise ItemIdError(
+            f"item id '{item_id}' begins like an option", hint="choose a name without the dash"
+        )
     reserved = primitive_ids()
     if item_id in reserved or item_id in {one.rpartition("/")[2] for one in reserved}:
         raise ItemIdError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rye.cli.tool_templates import (
+from rye.cli.making.templates import (
     TEMPLATES,
     Template,
     bare_template,

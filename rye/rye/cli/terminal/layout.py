@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Sequence
 
-from rye.cli.printing import plain, style
+from rye.cli.terminal.printing import plain, style
 
 _WIDEST = 100
 _NARROWEST = 40

@@ -7,18 +7,27 @@ validated against the whole schema before it runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
-Schema = Mapping[str, Any]
+from lilux.primitives.record import Record
+
+from rye.catalogue.reference import referred
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Schema = Mapping[str, Any]
+    Limits = tuple[frozenset[str] | None, list[Any] | None]
+    """Types and choices; ``None`` where the schema does not limit them."""
 
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 _CONDITIONAL = ("then", "else")
-# A schema may refer to itself; nobody nests alternatives deeper than this.
+# Nobody nests alternatives deeper than this.
 _MAX_DEPTH = 16
 
 
-class Shape(NamedTuple):
+class Shape(Record, frozen=True, kw_only=True):
     """What may be given for one parameter."""
 
     types: frozenset[str]
@@ -35,7 +44,7 @@ class Parameters:
 
     def __init__(self, schema: Schema | None) -> None:
         self._root: Schema = schema if isinstance(schema, Mapping) else {}
-        self._parts = list(self._all_parts(self._root))
+        self._parts = self._all_parts(self._root)
 
     def names(self) -> tuple[str, ...]:
         """Those that are named, in the order of the schema."""
@@ -72,7 +81,7 @@ class Parameters:
 
     def shape_of(self, schema: Any) -> Shape:
         """What one schema allows, with its references and alternatives followed."""
-        types, choices = self._allowed(schema, 0)
+        types, choices = self._allowed(schema, {})
         items: Any = {}
         description = ""
         for part in self._all_parts(schema):
@@ -85,18 +94,21 @@ class Parameters:
             description=description,
         )
 
-    def _allowed(self, schema: Any, depth: int) -> tuple[frozenset[str] | None, list[Any] | None]:
-        """Types and choices; ``None`` where the schema does not limit them."""
+    def _allowed(self, schema: Any, known: dict[int, Limits], depth: int = 0) -> Limits:
+        """``known`` has what was looked at before, so that a schema whose parts refer to each
+        other, and to itself, is gone through once."""
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return None, None
+        if id(schema) in known:
+            return known[id(schema)]
+        known[id(schema)] = None, None
         types, choices = _own_limits(schema)
-        every = [self._referred(schema), *_list(schema.get("allOf"))]
-        for other in every:
-            other_types, other_choices = self._allowed(other, depth + 1)
+        for other in (referred(schema.get("$ref"), self._root), *_list(schema.get("allOf"))):
+            other_types, other_choices = self._allowed(other, known, depth + 1)
             types = other_types if types is None else types & (other_types or types)
             choices = other_choices if choices is None else choices
         for key in ("anyOf", "oneOf"):
-            branches = [self._allowed(each, depth + 1) for each in _list(schema.get(key))]
+            branches = [self._allowed(each, known, depth + 1) for each in _list(schema.get(key))]
             if not branches:
                 continue
             if all(found is not None for found, _ in branches):
@@ -104,35 +116,25 @@ class Parameters:
                 types = union if types is None else types & union
             if choices is None and all(found is not None for _, found in branches):
                 choices = [value for _, found in branches for value in found or ()]
+        known[id(schema)] = types, choices
         return types, choices
 
-    def _all_parts(self, schema: Any, depth: int = 0) -> Iterator[Schema]:
-        """The schema and all that it is composed of."""
-        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+    def _all_parts(self, schema: Any) -> list[Schema]:
+        """The schema and all that it is composed of, each part once."""
+        found: dict[int, Schema] = {}
+        self._collect(schema, found, 0)
+        return list(found.values())
+
+    def _collect(self, schema: Any, found: dict[int, Schema], depth: int) -> None:
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH or id(schema) in found:
             return
-        yield schema
-        yield from self._all_parts(self._referred(schema), depth + 1)
+        found[id(schema)] = schema
+        self._collect(referred(schema.get("$ref"), self._root), found, depth + 1)
         for key in _BRANCHES:
             for branch in _list(schema.get(key)):
-                yield from self._all_parts(branch, depth + 1)
+                self._collect(branch, found, depth + 1)
         for key in _CONDITIONAL:
-            yield from self._all_parts(schema.get(key), depth + 1)
-
-    def _referred(self, schema: Schema) -> Any:
-        """What ``$ref`` points at within the schema; nothing is fetched."""
-        pointer = schema.get("$ref")
-        if not isinstance(pointer, str) or not pointer.startswith("#"):
-            return None
-        found: Any = self._root
-        for step in pointer[1:].split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-                found = found[int(key)]
-            elif isinstance(found, Mapping) and key in found:
-                found = found[key]
-            else:
-                return None
-        return found
+            self._collect(schema.get(key), found, depth + 1)
 
     def _patterned(self, name: str) -> Any:
         for part in self._parts:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rye.cli.scaffold import key_folder
-from rye.cli.targets import Target
+from rye.cli.making.tool import key_folder
+from rye.cli.vouching.targets import Target
+from rye.cli.vouching.verification import Verification, verify_targets
 from rye.context import Context
 from rye.errors import RyeError
+from rye.trust.model import Standing
 from rye.trust.signer import SignedItem, Signer
 
 
@@ -18,6 +20,8 @@ class Signing(NamedTuple):
     target: Target
     signed: SignedItem | None
     error: RyeError | None
+    before: Verification
+    """What was to be said of it until now."""
 
     @property
     def state(self) -> str:
@@ -26,14 +30,23 @@ class Signing(NamedTuple):
             return "failed"
         return "signed" if self.signed.changed else "already"
 
+    @property
+    def replaced(self) -> str:
+        """The other key whose signature made room for the new one; empty if there was none.
+
+        That the other had signed it is certain only of a key that is trusted here.
+        """
+        stood = self.before.state in (Standing.TRUSTED.value, Standing.UNTRUSTED.value)
+        return self.before.signer if self.state == "signed" and stood else ""
+
 
 def sign_targets(targets: Sequence[Target], context: Context) -> Iterator[Signing]:
     """Sign one by one. Raises :class:`KeyStoreError` at once if the key cannot be used."""
     signer = Signer.of_user(key_folder(context))
-    for target in targets:
+    for target, before in zip(targets, verify_targets(targets, context), strict=True):
         try:
             signed = signer.sign_file(target.path, target.root)
         except RyeError as error:
-            yield Signing(target, None, error)
+            yield Signing(target, None, error, before)
         else:
-            yield Signing(target, signed, None)
+            yield Signing(target, signed, None, before)

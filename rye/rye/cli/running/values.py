@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-from rye.cli.shapes import Parameters, Shape, type_name
+from rye.cli.running.shapes import Parameters, Shape, type_name
 from rye.errors import ParameterError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _NO_VALUE: Any = object()
 _ARTICLES = {"integer": "an integer", "array": "a JSON array", "object": "a JSON object"}

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from lilux.primitives.signing import PRIVATE_KEY_FILE
 
-from rye.cli.scaffold import key_folder, new_tool
-from rye.cli.tool_templates import TEMPLATES
+from rye.cli.making.templates import TEMPLATES
+from rye.cli.making.tool import key_folder, new_tool
 from rye.context import Context
 from rye.spaces.resolver import Resolver
 from rye.trust.signer import Signer

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 # What could move the cursor, change colours or reorder text; tabs and line ends are laid out by us.
-_UNPRINTABLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+_UNPRINTABLE = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _LOOKS = r"\x1b\[[0-9;]*m"
 
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")

@@ -37,6 +37,11 @@ class RunRequest:
         self.dry_run = dry_run
         self.frozen = frozen
 
+    @property
+    def has_parameters(self) -> bool:
+        """Whether there are any to read."""
+        return bool(self.pairs) or self.params is not None
+
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
         return f"RunRequest({told})"

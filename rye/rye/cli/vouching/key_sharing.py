@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lilux.primitives.atomic import atomic_write
 
-from rye.cli.scaffold import key_folder
+from rye.cli.making.tool import key_folder
 from rye.context import Context
 from rye.errors import KeyStoreError
 from rye.trust.key_entry import EntryFormatError, render_trusted_key, time_now, trusted_key

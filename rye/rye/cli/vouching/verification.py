@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rye.cli.targets import Target
+from rye.cli.vouching.targets import Target
 from rye.context import Context
 from rye.trust.model import Standing
 from rye.trust.operations import ItemReport, trust_list, verify_paths
@@ -36,6 +36,11 @@ class Verification(NamedTuple):
     def signer(self) -> str:
         """The fingerprint that the signature line names; empty if there is none."""
         return "" if self.report.verdict is None else self.report.verdict.fingerprint
+
+    @property
+    def whose(self) -> str:
+        """The same with the owner, for people."""
+        return f"{self.signer} ({self.owner})" if self.owner else self.signer
 
 
 def verify_targets(targets: Sequence[Target], context: Context) -> Iterator[Verification]:

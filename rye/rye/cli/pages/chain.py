@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from rye.cli.item_page import signed_by
-from rye.cli.printing import plain, style
+from rye.cli.pages.item import signed_by
+from rye.cli.terminal.paths import shown
+from rye.cli.terminal.printing import plain, style
 from rye.executor.inspection import InspectedElement, Inspection
 
 _DIGITS = 12
 
 
-def tree(seen: Inspection, project: Path) -> str:
+def tree(seen: Inspection) -> str:
     """One element below the other, each with what is known of it."""
     lines: list[str] = []
     last = len(seen.elements) - 1
@@ -22,13 +22,13 @@ def tree(seen: Inspection, project: Path) -> str:
         lines.append(f"{branch}{style(plain(element.item_id), bold=True)} {plain(element.version)}")
         goes_on = level < last or element.executor_id is not None
         below = "   " * level + ("│  " if goes_on else "   ")
-        lines += [below + each for each in _about(element, project)]
+        lines += [below + each for each in _about(element)]
     missing = seen.elements[-1].executor_id
     if missing is not None:
         indent = "   " * last
         lines.append(f"{indent}└─ {plain(missing)}, not reached")
     lines.append("")
-    lines += _about_the_whole(seen, project)
+    lines += _about_the_whole(seen)
     return "\n".join(lines)
 
 
@@ -72,27 +72,27 @@ def mermaid(seen: Inspection) -> str:
     return "\n".join(lines)
 
 
-def _about(element: InspectedElement, project: Path) -> list[str]:
+def _about(element: InspectedElement) -> list[str]:
     if element.path is None:
         return ["part of rye, without a file"]
     signed = signed_by(element)
     looks = "green" if element.standing == "trusted" else "red"
     hashed = f"sha256 {element.integrity[:_DIGITS]}" if element.integrity else ""
     return [
-        style(f"{_space(element)}, {plain(_short(element.path, project))}", dim=True),
+        style(f"{_space(element)}, {shown(element.path)}", dim=True),
         style(plain(signed), fg=looks),
         ", ".join(filter(None, [hashed, plain(_lock(element))])),
     ]
 
 
-def _about_the_whole(seen: Inspection, project: Path) -> list[str]:
+def _about_the_whole(seen: Inspection) -> list[str]:
     lines = []
     if seen.dependencies:
         count = len(seen.dependencies)
         files = "file runs" if count == 1 else "files run"
         lines.append(f"{count} more {files} along, signed as well")
     if seen.lockfile is not None:
-        lines.append(f"lockfile {plain(_short(str(seen.lockfile), project))}")
+        lines.append(f"lockfile {shown(seen.lockfile)}")
     else:
         lines.append("no lockfile yet; the first run that succeeds makes it")
     return lines
@@ -109,10 +109,6 @@ def _lock(element: InspectedElement) -> str:
     if element.pinned and not element.locked:
         return f"pinned as {element.pinned[:_DIGITS]}"
     return "pinned" if element.locked else "not pinned"
-
-
-def _short(path: str, project: Path) -> str:
-    return path.removeprefix(f"{project}/")
 
 
 def _label(text: str) -> str:

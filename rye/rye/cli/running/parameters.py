@@ -8,28 +8,23 @@ from rye.errors import ParameterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
-    from rye.cli.run_request import RunRequest
+    from rye.cli.running.request import RunRequest
 
 MAX_BYTES = 64 * 1024 * 1024
 
 _HINT = "pass a JSON object, @FILE for one in a file, or - for one on stdin"
 
 
-def parameters_of(
-    request: RunRequest, schema: Callable[[str], Mapping[str, Any] | None]
-) -> dict[str, Any]:
-    """All parameters; ``key=value`` goes before ``--params``. Raises :class:`ParameterError`.
-
-    The schema of the item is only asked for if there is something to read by it.
-    """
+def parameters_of(request: RunRequest, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All parameters; ``key=value`` goes before ``--params``. Raises :class:`ParameterError`."""
     given = {} if request.params is None else _object(request.params)
     if request.pairs:
-        from rye.cli.values import parse_values
+        from rye.cli.running.values import parse_values
 
-        given |= parse_values(request.pairs, schema(request.item_id), item_id=request.item_id)
+        given |= parse_values(request.pairs, schema, item_id=request.item_id)
     return given
 
 

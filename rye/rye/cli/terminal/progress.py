@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rye.cli.printing import is_terminal, plain
+from rye.cli.terminal.printing import is_terminal, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import Any
 
 from rye.catalogue.entry import CatalogueEntry
 from rye.catalogue.parameters import Parameter, parameters_of
-from rye.cli.layout import field_list, paragraph
-from rye.cli.printing import plain, style
-from rye.cli.values import parse_values
+from rye.cli.running.values import parse_values
+from rye.cli.terminal.layout import field_list, paragraph
+from rye.cli.terminal.paths import near
+from rye.cli.terminal.printing import plain, style
 from rye.errors import RyeError
 from rye.executor.inspection import InspectedElement, Inspection
 
@@ -91,7 +92,7 @@ def _facts(entry: CatalogueEntry, seen: Inspection) -> Iterator[tuple[str, str]]
     foreign = entry.bundle not in ("", "rye")
     yield "space", f"{entry.space} ({entry.bundle})" if foreign else entry.space
     if entry.path:
-        yield "file", entry.path
+        yield "file", near(entry.path)
     if entry.executor_id:
         reached = [each.item_id for each in seen.elements[1:]]
         yield "runs on", " → ".join(reached or [entry.executor_id])

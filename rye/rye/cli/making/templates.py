@@ -1,7 +1,7 @@
 """The templates of ``rye new``: which there are, and the text of a tool made from one.
 
-A template is a file in ``templates/``. ``@@DESCRIPTION@@`` and ``@@EXECUTOR@@`` stand for quoted
-text that Python, YAML and TOML read alike, ``@@ITEM@@`` for the id as a shell takes it,
+A template is a file in ``template_files/``. ``@@DESCRIPTION@@`` and ``@@EXECUTOR@@`` stand for
+quoted text that Python, YAML and TOML read alike, ``@@ITEM@@`` for the id as a shell takes it,
 ``@@COMMENT@@`` for the sign that begins a comment.
 """
 
@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-_FOLDER = Path(__file__).parent / "templates"
+_FOLDER = Path(__file__).parent / "template_files"
 _MARK = re.compile(r"@@([A-Z]+)@@")
 _RUNTIMES = "rye/core/runtimes"
 _PRIMITIVES = "rye/core/primitives"
@@ -32,7 +32,7 @@ class Template(NamedTuple):
     example: str = "name=you"
     """The arguments of a first call."""
     source: str = ""
-    """The file in ``templates/``, if its name is not made of the template's."""
+    """The file in ``template_files/``, if its name is not made of the template's."""
 
 
 TEMPLATES = (

@@ -1,0 +1,130 @@
+"""An interrupt at an unlucky moment of a call without an event loop: nothing is left, at once."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+import pytest
+from lilux.primitives import blocking_helper, helper_binary
+from lilux.primitives.blocking_subprocess import BlockingSubprocess
+from processes import is_alive, wait_until
+
+
+def helpers() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [one for one in children if is_alive(one) and one.name() == "lilux-proc"]
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@contextlib.contextmanager
+def interrupt_at_line(wanted: int, files: tuple[str, ...], hits: list[int]) -> Iterator[None]:
+    """As if SIGINT came before that line, counted as they are run, of any of these files.
+
+    It is noted in ``hits`` if there was such a line.
+    """
+    lines = itertools.count(1)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        # What is raised while a generator is thrown away is told by Python and lost.
+        if frame.f_code.co_filename not in files or sys.exc_info()[0] is GeneratorExit:
+            return None
+        if event == "line" and next(lines) == wanted:
+            hits.append(wanted)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def run_through(blocking: BlockingSubprocess) -> None:
+    """A call, and its end."""
+    with contextlib.suppress(StopIteration):
+        config = {"command": "sh", "args": ["-c", "sleep 600 & echo a"], "grace": 0.05}
+        blocking.execute(config).send(None)
+    blocking.close()
+
+
+def test_an_interrupt_at_any_line_leaves_neither_helper_nor_descriptor() -> None:
+    files = (blocking_helper.__file__, helper_binary.__file__)
+    wait_until(lambda: not helpers(), "no other helper")
+    before = descriptors()
+    for line in itertools.count(1):
+        with BlockingSubprocess() as blocking:
+            hits: list[int] = []
+            with (
+                contextlib.suppress(KeyboardInterrupt),
+                interrupt_at_line(line, files, hits),
+            ):
+                run_through(blocking)
+        wait_until(lambda: not helpers(), "no helper is left")
+        assert descriptors() == before, f"after an interrupt at line {line}"
+        if not hits:
+            break
+    assert line > 60
+
+
+def test_a_second_interrupt_while_the_end_is_awaited_is_raised_once_all_are_gone() -> None:
+    files = (helper_binary.__file__,)
+    for line in itertools.count(1):
+        wait_until(lambda: not helpers(), "no other helper")
+        blocking = BlockingSubprocess()
+        pids: list[int] = []
+        hits: list[int] = []
+        with contextlib.ExitStack() as second:
+
+            def interrupt(stream: str, text: str) -> None:
+                pids.extend((int(text), *(one.pid for one in helpers())))  # noqa: B023 - of this turn
+                second.enter_context(interrupt_at_line(line, files, hits))  # noqa: B023 - likewise
+                raise KeyboardInterrupt
+
+            config = {"command": "sh", "args": ["-c", "echo $$; exec sleep 600"], "grace": 0.05}
+            with pytest.raises(KeyboardInterrupt):
+                blocking.execute(config, on_output=interrupt).send(None)
+        assert len(pids) == 2
+        assert not any(map(psutil.pid_exists, pids)), f"a second interrupt at line {line}"
+        blocking.close()
+        if not hits:
+            break
+    assert line > 5
+
+
+def test_an_interrupt_that_takes_the_answer_with_it_does_not_wait_for_another(
+    tmp_path: Path,
+) -> None:
+    """A signal may be handled after the answer was read and before anything was done with it."""
+    blocking = BlockingSubprocess()
+
+    def lose_the_answer(stream: str, text: str) -> None:
+        (tmp_path / "go").touch()
+        helper = blocking._helper
+        assert helper is not None
+        lost = b""
+        while b'"return_code"' not in lost:
+            lost += os.read(helper._reading.fileno(), 65536)
+        raise KeyboardInterrupt
+
+    script = f"echo a; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
+    began = time.monotonic()
+    with blocking, pytest.raises(KeyboardInterrupt):
+        blocking.execute({"command": "sh", "args": ["-c", script]}, on_output=lose_the_answer).send(
+            None
+        )
+    # And not the patience with an answer that will not come.
+    assert time.monotonic() - began < blocking_helper._CANCEL_SECONDS

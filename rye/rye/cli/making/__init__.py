@@ -1,0 +1,1 @@
+"""New projects and new tools, from templates."""

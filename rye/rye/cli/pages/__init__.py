@@ -1,0 +1,1 @@
+"""What is printed of one item: its page, and the chain that it runs on."""

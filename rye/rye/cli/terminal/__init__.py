@@ -1,0 +1,1 @@
+"""How text reaches a person or a program: streams, colours, tables, progress."""

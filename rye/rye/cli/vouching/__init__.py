@@ -1,0 +1,1 @@
+"""Whose signature files bear, and one's own for them."""

@@ -1,0 +1,163 @@
+"""Whatever happens to the files, an executor that remembers lets run what a new one would."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rye.errors import RyeError
+from rye.executor.result import ExecutionResult
+from rye.spaces.model import SpaceName
+from rye_project import SUBPROCESS, Project
+
+STEPS = 60
+STEPS_TO_REPAIR = 6
+TOOLS = ("kit/deep/tool", "tool", "plain")
+SPACES: tuple[SpaceName, ...] = ("project", "user", "system")
+
+
+class World:
+    """Tools by full and by short ids, and what may befall them."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.root = root
+        self.project = Project(root)
+        self.random = random.Random(seed)  # noqa: S311 - the same steps each time
+        self.number = 0
+
+    def build(self) -> None:
+        for space in SPACES:
+            tools = self.project.folder(space) / "tools"
+            tools.unlink() if tools.is_symlink() else shutil.rmtree(tools, ignore_errors=True)
+            for number in range(3):
+                (tools / f"f{number}").mkdir(parents=True)
+        shutil.rmtree(self.project.path / ".ai" / "lockfiles", ignore_errors=True)
+        (self.project.user / ".ai" / "keys").chmod(0o700)
+        (self.project.user / ".ai").chmod(0o755)
+        self.define("system")
+        for item_id, runtime in (("kit/deep/tool", "echo_runtime"), ("plain", "runtimes/other")):
+            self.project.yaml(
+                item_id, executor_id=runtime, verify_deps={"scope": "tool_dir", "recursive": True}
+            )
+        self.project.tool("kit/deep/module.py", "x = 1\n")
+
+    def define(self, space: SpaceName) -> None:
+        """Runtimes whose words tell one definition from another."""
+        for name in ("runtimes/echo_runtime", "runtimes/other"):
+            if space == "system" or self.random.random() < 0.5:
+                args = [str(self.number), "${WORD:-none}"]
+                config = {"command": "/bin/echo", "args": args}
+                self.project.yaml(name, space=space, executor_id=SUBPROCESS, config=config)
+
+    def one_file(self) -> Path:
+        files = [
+            Path(folder, name)
+            for space in SPACES
+            for folder, _, names in os.walk(self.project.folder(space) / "tools")
+            for name in names
+        ]
+        return self.random.choice(sorted(files))
+
+    def shadow(self) -> None:
+        self.define(self.random.choice(SPACES))
+
+    def shadow_a_short_id(self) -> None:
+        config = {"command": "/bin/echo", "args": [str(self.number)]}
+        self.project.yaml("f1/echo_runtime", executor_id=SUBPROCESS, config=config)
+
+    def flip_a_bit(self) -> None:
+        path = self.one_file()
+        status, content = path.stat(), bytearray(path.read_bytes())
+        content[self.random.randrange(len(content))] ^= 1
+        path.write_bytes(content)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def sign(self) -> None:
+        self.project.sign(self.one_file())
+
+    def remove(self) -> None:
+        self.one_file().unlink()
+
+    def lead_a_file_out(self) -> None:
+        self._lead_out(self.one_file())
+
+    def lead_a_folder_out(self) -> None:
+        path = self.one_file()
+        self._lead_out(self.random.choice(path.parents[: path.parts[::-1].index("tools")]))
+
+    def rename_a_folder(self) -> None:
+        folder = self.one_file().parent
+        if folder.name != "tools":
+            folder.rename(folder.with_name(f"renamed{self.number}"))
+
+    def open_to_others(self) -> None:
+        name = self.random.choice(["keys", "."])
+        (self.project.user / ".ai" / name).chmod(self.random.choice([0o700, 0o777]))
+
+    def write_dotenv(self) -> None:
+        (self.project.path / ".env").write_text(f"WORD=w{self.number}\n")
+
+    def unlock(self) -> None:
+        shutil.rmtree(self.project.path / ".ai" / "lockfiles", ignore_errors=True)
+
+    def _lead_out(self, path: Path) -> None:
+        elsewhere = self.root / f"elsewhere{self.number}"
+        path.rename(elsewhere)
+        path.symlink_to(elsewhere)
+
+    def step(self) -> str:
+        """Gives the name of what happened."""
+        self.number += 1
+        if self.number % STEPS_TO_REPAIR == 1:
+            self.build()
+            return "build"
+        mishaps: list[Callable[[], None]] = [
+            self.shadow, self.shadow_a_short_id, self.flip_a_bit, self.sign, self.remove,
+            self.lead_a_file_out, self.lead_a_folder_out, self.rename_a_folder,
+            self.open_to_others, self.write_dotenv, self.unlock,
+        ]  # fmt: skip
+        mishap = self.random.choice(mishaps)
+        # Nothing can be signed while the keys are open to others, nor behind a link.
+        with contextlib.suppress(OSError, RyeError):
+            mishap()
+        return mishap.__name__
+
+
+def told(result: ExecutionResult) -> object:
+    """What two executors must agree on. Of several faults each may tell another one."""
+    if not result.success:
+        return False
+    return result.data, result.chain, result.metadata
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_executor_that_remembers_and_a_new_one_agree(tmp_path: Path, seed: int) -> None:
+    world = World(tmp_path, seed)
+    succeeded = 0
+
+    async def compare() -> None:
+        nonlocal succeeded
+        async with world.project.executor() as warm:
+            for _ in range(STEPS):
+                happened = world.step()
+                for tool in TOOLS:
+                    if happened == "build":
+                        await warm.execute(tool)
+                    remembered = await warm.execute(tool, dry_run=True)
+                    async with world.project.executor() as new:
+                        fresh = await new.execute(tool, dry_run=True)
+                    assert told(remembered) == told(fresh), (
+                        f"step {world.number} ({happened}), {tool}: "
+                        f"{remembered.error or 'runs'} — but a new one: {fresh.error or 'runs'}"
+                    )
+                    succeeded += fresh.success
+
+    asyncio.run(compare())
+    # What was just built runs, or the comparison would say nothing.
+    assert succeeded >= STEPS // STEPS_TO_REPAIR * len(TOOLS)

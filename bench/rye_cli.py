@@ -25,6 +25,8 @@ from table import Row, alternating_medians, finish
 
 VERSION_LIMIT = 2.5
 RUN_LIMIT = 5.0
+# What validates parameters is a library of its own, which has to be loaded.
+RUN_WITH_PARAMETER_LIMIT = 6.5
 LIST_LIMIT = 2.0
 
 RYE = str(Path(sys.executable).with_name("rye"))
@@ -102,7 +104,7 @@ def measure(folder: Path, rounds: int) -> list[Row]:
         Row(
             "rye run with a parameter ÷ python -c pass",
             greet / bare,
-            RUN_LIMIT,
+            RUN_WITH_PARAMETER_LIMIT,
             detail=f"{greet / ms:.1f} / {bare / ms:.1f} ms",
         ),
         Row(

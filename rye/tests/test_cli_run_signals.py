@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import termios
+import weakref
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,6 +126,25 @@ def test_only_the_first_signal_is_raised() -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_that_comes_where_nothing_can_be_raised_is_not_lost() -> None:
+    def forgotten(_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    class Module:
+        pass
+
+    alarm = signal.getsignal(signal.SIGALRM)
+    with usual_signals(), Interruption():
+        module = Module()
+        lock = weakref.ref(module, forgotten)
+        with pytest.raises(Interrupted) as caught:  # noqa: PT012 - it comes while we wait
+            del module
+            wait_until(lambda: False, "the signal arrives")
+        assert lock() is None
+        assert caught.value.exit_code == 130
+    assert signal.getsignal(signal.SIGALRM) is alarm
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

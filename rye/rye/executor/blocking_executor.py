@@ -72,7 +72,7 @@ class BlockingPool(PrimitivePool):
         """What the primitive gives."""
         if primitive_id == SUBPROCESS:
             return await self._subprocess.execute(config, params, on_output=on_output)
-        import asyncio
+        from rye.executor.interruptible_loop import run_interruptibly
 
         async def in_a_loop() -> Any:
             pool = PrimitivePool(self._primitives)
@@ -81,7 +81,7 @@ class BlockingPool(PrimitivePool):
             finally:
                 await pool.aclose()
 
-        return asyncio.run(in_a_loop())
+        return run_interruptibly(in_a_loop())
 
     async def beside(self, work: Callable[[], Result]) -> Result:
         """There is nothing else under way."""

@@ -52,11 +52,8 @@ def _result(
 
     def read(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
         from rye.cli.running.parameters import parameters_of
-        from rye.cli.running.validation import load_validation
 
         parameters = parameters_of(request, schema)
-        if parameters:
-            load_validation()
         begin()
         return parameters
 

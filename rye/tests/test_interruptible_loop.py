@@ -1,0 +1,70 @@
+"""A loop that a signal ends: the task takes its leave, then the handler has its say."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+from rye.executor.interruptible_loop import run_interruptibly
+
+
+class EndedError(Exception):
+    """What the handler raises."""
+
+
+@pytest.fixture
+def raising() -> Iterator[None]:
+    def handler(number: int, _: FrameType | None) -> None:
+        raise EndedError(number)
+
+    before = signal.signal(signal.SIGTERM, handler)
+    yield
+    assert signal.getsignal(signal.SIGTERM) is handler
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_cancels_the_task_and_its_handler_is_called_afterwards(raising: None) -> None:
+    said: list[str] = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            said.append("took leave")
+
+    with pytest.raises(EndedError):
+        run_interruptibly(work())
+    assert said == ["took leave"]
+
+
+def test_without_a_signal_it_gives_what_the_task_gives(raising: None) -> None:
+    async def work() -> int:
+        return 3
+
+    assert run_interruptibly(work()) == 3
+
+
+def test_a_handler_is_called_also_if_the_task_is_already_done(raising: None) -> None:
+    async def work() -> int:
+        signal.raise_signal(signal.SIGTERM)
+        return 3
+
+    with pytest.raises(EndedError):
+        run_interruptibly(work())
+
+
+def test_in_another_thread_signals_are_left_alone(raising: None) -> None:
+    async def work() -> int:
+        return 3
+
+    results: list[int] = []
+    thread = threading.Thread(target=lambda: results.append(run_interruptibly(work())))
+    thread.start()
+    thread.join()
+    assert results == [3]

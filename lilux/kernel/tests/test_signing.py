@@ -121,6 +121,7 @@ class TestSignatures:
             None,
             7,
         ],
+        ids=lambda _: "signature",
     )
     def test_a_malformed_signature_is_false_and_no_traceback(self, signature: str) -> None:
         assert verify_signature(HASH, signature, PUBLIC) is False
@@ -141,6 +142,7 @@ class TestSignatures:
             .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
             b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
         ],
+        ids=lambda _: "key",
     )
     def test_a_key_of_the_wrong_kind_is_false_and_no_traceback(self, key: bytes) -> None:
         assert verify_signature(HASH, SIGNATURE, key) is False

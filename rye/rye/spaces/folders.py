@@ -65,13 +65,13 @@ def files_bearing(folder: str, stem: str) -> list[str]:
 def checked_file(folder: str, name: str, space_root: Path) -> Path:
     """The path, if it is a plain file in the space; raises :class:`UnsafePathError` if not."""
     path = Path(folder, name)
-    real = f"{real_folder(folder)}/{name}"
-    if stat.S_ISLNK(_mode(real)):
-        try:
+    try:
+        real = f"{real_folder(folder)}/{name}"
+        if stat.S_ISLNK(_mode(real)):
             real = os.path.realpath(real)
-        except OSError:
-            # The link was there a moment ago: somebody is exchanging it.
-            raise not_a_plain_file(path) from None
+    except OSError:
+        # The link was there a moment ago: somebody is exchanging it.
+        raise not_a_plain_file(path) from None
     if not lies_within(real, os.fspath(space_root)):
         raise leaves_the_space(path, space_root)
     if not stat.S_ISREG(_mode(real)):

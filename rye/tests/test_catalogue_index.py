@@ -366,6 +366,14 @@ class TestTheIndexOnDisk:
         file.folder.chmod(0o755)
         assert description(project) == "says hello"
 
+    def test_one_below_a_folder_that_others_may_write_to_is_not_read(
+        self, project: Project
+    ) -> None:
+        write(project, "team/hello.yaml")
+        file = plant(project)
+        file.folder.parent.chmod(0o777)
+        assert description(project) == "says hello"
+
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
     def test_one_of_another_user_is_not_read(self, project: Project) -> None:
         write(project, "team/hello.yaml")

@@ -121,7 +121,7 @@ def test_featuring_does_not_let_an_unsigned_tool_run(project: Project) -> None:
         ("a: 1\nmcp: {feature: []}", ":2: unknown key 'mcp.feature'"),
         ("mcp: {featured: word}", ":1: expected a list of texts in 'mcp.featured'"),
         ("mcp: {featured: [1]}", ":1: expected a list of texts in 'mcp.featured'"),
-        ("mcp: {}\nmcp: {}", ":2: has the key 'mcp' twice"),
+        ("mcp: {}\nmcp: {}", ":2: has the key 'mcp' twice; correct it"),
     ],
 )
 def test_a_config_that_means_nothing_is_refused(project: Project, text: str, message: str) -> None:
@@ -129,6 +129,7 @@ def test_a_config_that_means_nothing_is_refused(project: Project, text: str, mes
     with pytest.raises(Exception, match=r"config\.yaml") as caught:
         listed(project)
     assert message in str(caught.value)
+    assert "sign again" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "other: 1\n", "mcp:\n", "mcp: {featured: }"])

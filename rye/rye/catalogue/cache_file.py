@@ -19,6 +19,7 @@ from pathlib import Path
 from lilux.primitives.atomic import atomic_write
 
 from rye import __version__
+from rye.disk_cache import is_private
 from rye.spaces.model import Space
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -48,7 +49,7 @@ class CacheFile:
     def read(self) -> bytes | None:
         """What was written for these spaces by this version; ``None`` if that cannot be had."""
         try:
-            if not _is_private(os.lstat(self.folder)):
+            if not is_private(os.fspath(self.folder)):
                 return None
             descriptor = os.open(self.path, _FLAGS)
             with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
@@ -77,21 +78,13 @@ class CacheFile:
             return False
         for folder in (self.folder.parent.parent, self.folder.parent, self.folder):
             folder.mkdir(mode=0o700, exist_ok=True)
-        return _is_private(os.lstat(self.folder))
+        return is_private(os.fspath(self.folder))
 
     def _forget_the_oldest(self) -> None:
         """Projects come and go; their indexes must not pile up."""
         files = [(entry.stat().st_mtime_ns, entry.path) for entry in os.scandir(self.folder)]
         for _, path in sorted(files)[:-MAX_FILES]:
             os.unlink(path)  # noqa: PTH108 - a text
-
-
-def _is_private(status: os.stat_result) -> bool:
-    return (
-        stat.S_ISDIR(status.st_mode)
-        and status.st_uid == os.geteuid()
-        and not status.st_mode & 0o077
-    )
 
 
 def _is_own_file(status: os.stat_result) -> bool:

@@ -26,7 +26,9 @@ _convert = SafeConstructor()
 _MAX_NUMBER = 100
 
 
-def load_mapping(text: str, path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+def load_mapping(
+    text: str, path: Path, *, hint: str = _HINT
+) -> tuple[dict[str, Any], dict[str, int]]:
     """The mapping that the file is, and the line of each of its keys.
 
     Raises :class:`ItemFormatError` with the line for whatever is not strict.
@@ -35,15 +37,15 @@ def load_mapping(text: str, path: Path) -> tuple[dict[str, Any], dict[str, int]]
     try:
         return builder.document()
     except RefusedError as fault:
-        raise ItemFormatError(path, fault.reason, line=fault.line, hint=_HINT) from None
+        raise ItemFormatError(path, fault.reason, line=fault.line, hint=hint) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = mark.line + 1 if mark is not None else None
         reason = f"is not YAML ({error.problem or error.context})"
-        raise ItemFormatError(path, reason, line=line, hint=_HINT) from None
+        raise ItemFormatError(path, reason, line=line, hint=hint) from None
     except (yaml.YAMLError, ValueError) as error:
         reason = f"is not YAML ({str(error).splitlines()[0] if str(error) else 'malformed'})"
-        raise ItemFormatError(path, reason, hint=_HINT) from None
+        raise ItemFormatError(path, reason, hint=hint) from None
 
 
 def _event_source(text: str) -> Callable[[], Any]:

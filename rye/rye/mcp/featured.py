@@ -68,7 +68,7 @@ def read_featured(context: Context) -> Featured:
         text = content.decode()
     except UnicodeDecodeError:
         raise ItemFormatError(path, "is not UTF-8", hint="save it as UTF-8") from None
-    config, lines = load_mapping(text, path)
+    config, lines = load_mapping(text, path, hint="correct it")
     return _parsed(config.get("mcp"), path, lines.get("mcp"))
 
 

@@ -309,7 +309,8 @@ def test_a_folder_that_is_deleted_at_once_is_gone_from_the_list(rooms: SpaceRoom
     ("age_ns", "changed", "settled"),
     [
         (1_000_000, 5_000_000_001, False),
-        (30_000_000, 5_000_000_001, True),
+        (50_000_000, 5_000_000_001, False),
+        (150_000_000, 5_000_000_001, True),
         (-60_000_000_000, 5_000_000_001, False),
         (1_500_000_000, 5_000_000_000, False),
         (2_500_000_000, 5_000_000_000, True),

@@ -26,7 +26,7 @@ _SETTLED_MS = 50
 _LONGEST_WAIT_MS = 500
 _STARTED_SECONDS = 0.1
 # File systems tell the time of the last tick.
-_CLOCK_SLACK_NS = 20_000_000
+_CLOCK_SLACK_NS = 200_000_000
 _FOLDERS = ("tools", "trusted_keys", "approved_keys")
 _NO_ITEMS = ("~", ".pyc", ".swp", ".swx", ".tmp")
 _logger = logging.getLogger("rye.mcp")

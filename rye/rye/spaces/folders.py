@@ -23,7 +23,7 @@ Stamp = tuple[int, int, int, int] | None
 """Device, inode, mtime and ctime of a folder; ``None`` if there is none. Any file that comes, goes
 or changes its name makes it another, and nobody can set a ctime back."""
 
-_TICK_NS = 20_000_000  # kernels stamp by a clock that may lag by a tick of 10 ms
+_TICK_NS = 100_000_000  # kernels stamp by a clock that lags by a tick, or by several in a guest
 _COARSE_NS = 2_000_000_000  # a time in whole seconds is from a file system that has no finer ones
 
 _RELATIVE = os.access in os.supports_follow_symlinks and os.access in os.supports_dir_fd

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from pathlib import Path
 
 from lilux.primitives.bounded_read import FileTooLargeError, read_bounded
 from lilux.primitives.sha256 import sha256
 
 from rye import __version__
-from rye.trust.key_folder import guard_above
+from rye.ownership import is_closed, is_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,26 +95,8 @@ def cache_of(user_space: Path) -> DiskCache:
     return DiskCache(user_space / ".ai" / "cache" / "items")
 
 
-def is_private(folder: str) -> bool:
-    """Whether it is a folder of this user's and closed to everyone else, in a place that others
-    cannot change: who may write to the folder above, to the one above that or to ``.ai`` may put
-    another there, if only one of the user's that came with a checkout."""
-    path = Path(folder)
-    try:
-        status = os.lstat(folder)
-        if not stat.S_ISDIR(status.st_mode) or not _is_own(status):
-            return False
-        return not any(one.is_symlink() or guard_above(one) for one in (path, *path.parents[:2]))
-    except OSError:
-        return False
-
-
-def _is_own(status: os.stat_result) -> bool:
-    return status.st_uid == os.geteuid() and not status.st_mode & 0o077
-
-
 def _require_own(status: os.stat_result) -> None:
-    if not _is_own(status):
+    if not is_closed(status):
         raise _ForeignError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lilux.primitives.atomic import atomic_write
 
-from rye.disk_cache import is_private
+from rye.ownership import is_private
 
 _STALE_SECONDS = 30 * 24 * 3600
 

@@ -133,8 +133,8 @@ def test_a_narrow_terminal_cuts_the_description_and_a_pipe_does_not(console: Con
 
 
 def test_an_indexed_list_loads_nothing_heavy(console: Console) -> None:
-    tool = str(console.path / ".ai" / "tools" / "team" / "hello.yaml")
-    wait_until(lambda: is_settled(stamp_of(tool)), "the tool is old enough to be remembered")
+    folder = str(console.path / ".ai" / "tools" / "team")
+    wait_until(lambda: is_settled(stamp_of(folder)), "the folder is old enough to be remembered")
     console("list")
     heavy = ["asyncio", "yaml", "cryptography", "msgspec", "jsonschema_rs", "httpx2", "mcp"]
     script = (

@@ -19,7 +19,7 @@ from pathlib import Path
 from lilux.primitives.atomic import atomic_write
 
 from rye import __version__
-from rye.disk_cache import is_private
+from rye.ownership import is_private
 from rye.spaces.model import Space
 
 MAX_BYTES = 256 * 1024 * 1024

@@ -23,7 +23,7 @@ from rye.executor.stored_lockfile import lockfile_from_json, lockfile_to_json
 from rye.items.declarations import VERSION
 from rye.items.element import ChainElement
 from rye.spaces.bundles import system_spaces
-from rye.spaces.folders import Stamp, is_settled
+from rye.spaces.folders import Stamp, is_settled, stamp_from
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import Space
 
@@ -145,7 +145,7 @@ class LockfileResolver:
             return None
         except OSError as error:
             raise _unreadable(path, error) from error
-        stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        stamp = stamp_from(status)
         known = self._loaded.get(path)
         if known is not None and known[0] == stamp:
             return known[1]

@@ -19,14 +19,13 @@ from watchfiles import Change, awatch
 
 from rye.context import Context
 from rye.mcp.featured import CONFIG_NAME
+from rye.spaces.folders import CLOCK_LAG_NS
 
 OnChange = Callable[[], Awaitable[None]]
 
 _SETTLED_MS = 50
 _LONGEST_WAIT_MS = 500
 _STARTED_SECONDS = 0.1
-# File systems tell the time of the last tick.
-_CLOCK_SLACK_NS = 200_000_000
 _FOLDERS = ("tools", "trusted_keys", "approved_keys")
 _NO_ITEMS = ("~", ".pyc", ".swp", ".swx", ".tmp")
 _logger = logging.getLogger("rye.mcp")
@@ -57,7 +56,7 @@ async def watch_tools(context: Context, on_change: OnChange, on_start: OnChange)
 
 def changed_since(context: Context, moment: int) -> bool:
     """Whether a tool, a key or the config has come, gone or changed since ``moment`` (in ns)."""
-    moment -= _CLOCK_SLACK_NS
+    moment -= CLOCK_LAG_NS
     if any(_is_younger(root / CONFIG_NAME, moment) for root in _roots(context)):
         return True
     watched = [root / name for root in _roots(context) for name in _FOLDERS]

@@ -23,7 +23,8 @@ Stamp = tuple[int, int, int, int] | None
 """Device, inode, mtime and ctime of a folder; ``None`` if there is none. Any file that comes, goes
 or changes its name makes it another, and nobody can set a ctime back."""
 
-_TICK_NS = 100_000_000  # kernels stamp by a clock that lags by a tick, or by several in a guest
+CLOCK_LAG_NS = 200_000_000
+"""Kernels stamp by a clock that lags by a tick, or by many where a guest is not given its turns."""
 _COARSE_NS = 2_000_000_000  # a time in whole seconds is from a file system that has no finer ones
 
 _RELATIVE = os.access in os.supports_follow_symlinks and os.access in os.supports_dir_fd
@@ -39,6 +40,11 @@ def stamp_of(folder: str) -> Stamp:
         raise _unsearchable(folder, error) from None
     if not stat.S_ISDIR(status.st_mode):
         return None
+    return stamp_from(status)
+
+
+def stamp_from(status: os.stat_result) -> tuple[int, int, int, int]:
+    """Of what was already asked for."""
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -47,7 +53,7 @@ def is_settled(stamp: Stamp, now_ns: int | None = None) -> bool:
     if stamp is None:
         return True
     changed = stamp[3]
-    margin = _TICK_NS if changed % 1_000_000_000 else _COARSE_NS
+    margin = CLOCK_LAG_NS if changed % 1_000_000_000 else _COARSE_NS
     return (time.time_ns() if now_ns is None else now_ns) - changed > margin
 
 

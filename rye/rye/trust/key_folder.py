@@ -5,17 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 from collections.abc import Hashable
 from pathlib import Path
+
+from rye.ownership import guard, guard_above
+from rye.spaces.folders import is_settled, stamp_from
 
 MAX_ENTRY_BYTES = 16 * 1024
 MAX_ENTRIES = 1000
 
 # Non-blocking, so that a FIFO in the place of a key cannot hold the caller up.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# Two changes of a folder within one tick of the file system's clock look like one.
-_TICK_NS = 50_000_000
 _ABSENCE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
@@ -63,7 +63,7 @@ class KeyFolder:
         if listed != self._listed or not self._settled:
             self._list(status)
             self._listed = listed
-            self._settled = time.time_ns() - status.st_ctime_ns > _TICK_NS
+            self._settled = is_settled(stamp_from(status))
         return (listed, self._files, tuple([file_identity(path) for path in self._files]))
 
     def read(self, stem: str) -> bytes:
@@ -147,35 +147,6 @@ def read_key_file(path: Path, *, guarded: bool) -> bytes:
     if len(data) > MAX_ENTRY_BYTES:
         raise KeyFileProblem(f"{path} is larger than {MAX_ENTRY_BYTES} bytes; restore or remove it")
     return data
-
-
-def guard(path: Path, status: os.stat_result) -> str:
-    """Say why others could have changed ``path``, and what to do; empty if they could not."""
-    if status.st_uid not in (os.geteuid(), 0):
-        return (
-            f"{path} belongs to another user (uid {status.st_uid}); "
-            "make it yours, or use a user space that is"
-        )
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & 0o022:
-        import shlex
-
-        return (
-            f"{path} may be changed by others (mode {mode:04o}); "
-            f"close it with: chmod go-w {shlex.quote(str(path))}"
-        )
-    return ""
-
-
-def guard_above(path: Path) -> str:
-    """The same for the folder that ``path`` is in: whoever may write there may exchange ``path``,
-    if only for a link to another folder of the user's, such as one of a checkout."""
-    folder = path.parent
-    status = folder.stat()
-    # A group of the user's own, as many systems make one for each, is nobody else.
-    if status.st_gid == status.st_uid and not status.st_mode & stat.S_IWOTH:
-        return "" if status.st_uid in (os.geteuid(), 0) else guard(folder, status)
-    return guard(folder, status)
 
 
 def _cannot_read(path: Path, error: OSError) -> str:

@@ -11,6 +11,7 @@ from lilux.primitives.sha256 import sha256
 
 from rye.context import Context
 from rye.disk_cache import DiskCache
+from rye.ownership import guard, guard_above
 from rye.spaces.model import Space, SpaceName
 from rye.trust.key_entry import (
     EntryFormatError,
@@ -19,7 +20,7 @@ from rye.trust.key_entry import (
     parse_approval,
     parse_trusted_key,
 )
-from rye.trust.key_folder import KeyFileProblem, KeyFolder, guard, guard_above, read_key_file
+from rye.trust.key_folder import KeyFileProblem, KeyFolder, read_key_file
 
 _MEND = "mend it, or remove it"
 

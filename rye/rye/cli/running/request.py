@@ -7,44 +7,30 @@ click, so that there is one truth about usage.
 
 from __future__ import annotations
 
+from lilux.primitives.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class RunRequest:
+class RunRequest(Record, frozen=True):
     """The arguments of `rye run`."""
 
-    __slots__ = ("dry_run", "frozen", "item_id", "json", "pairs", "params", "timeout")
-
-    def __init__(
-        self,
-        item_id: str,
-        pairs: tuple[str, ...] = (),
-        *,
-        params: str | None = None,
-        json: bool = False,
-        timeout: float | None = None,
-        dry_run: bool = False,
-        frozen: bool = False,
-    ) -> None:
-        """``pairs`` are ``key=value`` as given, ``params`` is JSON, ``@file`` or ``-``."""
-        self.item_id = item_id
-        self.pairs = pairs
-        self.params = params
-        self.json = json
-        self.timeout = timeout
-        self.dry_run = dry_run
-        self.frozen = frozen
+    item_id: str
+    pairs: tuple[str, ...] = ()
+    """``key=value``, as given."""
+    params: str | None = None
+    """JSON, ``@file`` or ``-``."""
+    json: bool = False
+    timeout: float | None = None
+    dry_run: bool = False
+    frozen: bool = False
 
     @property
     def has_parameters(self) -> bool:
         """Whether there are any to read."""
         return bool(self.pairs) or self.params is not None
-
-    def __repr__(self) -> str:
-        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"RunRequest({told})"
 
 
 _FLAGS = {"--json": "json", "--dry-run": "dry_run", "--frozen": "frozen"}

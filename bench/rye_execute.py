@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
-from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import SUBPROCESS, Project
 from table import Row, finish
 

@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
-from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import Project
 from table import Row, finish
 

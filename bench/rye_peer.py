@@ -26,7 +26,7 @@ import sys, time
 from pathlib import Path
 began = time.perf_counter()
 import asyncio
-from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.executor.run.execute import PrimitiveExecutor
 
 async def main():
     executor = PrimitiveExecutor(project_path=Path(sys.argv[1]))

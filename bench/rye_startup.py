@@ -42,7 +42,7 @@ echo "$RYE_PARAM_WORD"
 """
 CALL = """
 from rye.context import Context
-from rye.executor.blocking import execute_blocking
+from rye.executor.run.blocking import execute_blocking
 context = Context.from_machine({project!r}, {user!r})
 result = execute_blocking("bench/say", {parameters!r}, context=context)
 assert result.success, result

@@ -24,8 +24,8 @@ from typing import Any
 import rye.errors
 from lilux.primitives.signing import generate_keypair, save_keypair
 from rye.context import Context
-from rye.executor.primitive_executor import PrimitiveExecutor
-from rye.executor.result import ExecutionResult
+from rye.executor.run.execute import PrimitiveExecutor
+from rye.executor.run.result import ExecutionResult
 from rye.spaces.model import SpaceName
 from rye.trust.operations import sign_item
 

@@ -28,7 +28,7 @@ VICTIMS = ("caller", "keeper", "guardian", "worker")
 # Nothing but the primitive is loaded, so the moments are those of the call and not of the start.
 CALLER = f"""
 import sys
-from lilux.primitives.blocking_subprocess import BlockingSubprocess
+from lilux.primitives.subprocess.blocking import BlockingSubprocess
 from lilux.primitives.errors import HelperError
 print("begun", flush=True)
 try:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from lilux.primitives.lockfile import LockfileManager
-from rye.executor.blocking import execute_blocking
+from rye.executor.run.blocking import execute_blocking
 from rye_project import Project
 
 from torture import children

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import SUBPROCESS, Project
 
 from torture.fuzzing import Check, Fuzz

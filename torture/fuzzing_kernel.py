@@ -10,12 +10,12 @@ import struct
 from collections.abc import Iterator
 
 from hypothesis import strategies as st
-from lilux.primitives.bounded_toml import load_toml
-from lilux.primitives.helper_wire import Answer, Decoder
+from lilux.files.toml import load_toml
+from lilux.primitives.http_client.sse import SseEvent, SseEventTooLargeError, SseParser
 from lilux.primitives.lockfile import Lockfile, LockfileFault
-from lilux.primitives.lockfile_format import decode_lockfile, encode_lockfile
-from lilux.primitives.sse import SseEvent, SseEventTooLargeError, SseParser
-from lilux.runtime.dotenv_file import parse_dotenv
+from lilux.primitives.lockfile.format import decode_lockfile, encode_lockfile
+from lilux.primitives.subprocess.wire import Answer, Decoder
+from lilux.runtime.env_resolver.dotenv import parse_dotenv
 from lockfiles import DOCUMENTED, document
 
 from torture.fuzzing import Check, Fuzz, plain
@@ -107,7 +107,7 @@ def dotenv_gives_plain_variables(data: bytes) -> None:
 
 @contextlib.contextmanager
 def _without_log() -> Iterator[Check]:
-    log = logging.getLogger("lilux.runtime.dotenv_file")
+    log = logging.getLogger("lilux.runtime.env_resolver.dotenv")
     before, log.disabled = log.disabled, True
     try:
         yield dotenv_gives_plain_variables

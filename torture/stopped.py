@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
-from lilux.primitives import helper, helper_binary
 from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive
+from lilux.primitives.subprocess import aio as helper
+from lilux.primitives.subprocess import binary as helper_binary
 from processes import wait_until
 
 from torture.helper_death import CALLS_IN_FLIGHT, PATIENCE_SECONDS, only_helper

@@ -12,11 +12,11 @@ Importing this loads nothing else; a name loads its module when it is first used
 
 from __future__ import annotations
 
+from lilux.exports import lazy_exports
+
 # Type checkers take this for typing's own, whose import would cost more than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rye.context import Context
     from rye.errors import (
         AmbiguousIdError,
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
         UnsignedError,
         UntrustedKeyError,
     )
-    from rye.executor.blocking import execute_blocking
-    from rye.executor.primitive_executor import PrimitiveExecutor
-    from rye.executor.result import ExecutionResult
+    from rye.executor.run.blocking import execute_blocking
+    from rye.executor.run.execute import PrimitiveExecutor
+    from rye.executor.run.result import ExecutionResult
     from rye.items.element import ChainElement
 
 __version__ = "0.1.0"
@@ -96,22 +96,15 @@ __all__ = [
 ]
 
 _HOMES = {
+    **dict.fromkeys(__all__, "rye.errors"),
     "ChainElement": "rye.items.element",
     "Context": "rye.context",
-    "ExecutionResult": "rye.executor.result",
-    "PrimitiveExecutor": "rye.executor.primitive_executor",
-    "execute_blocking": "rye.executor.blocking",
+    "ExecutionResult": "rye.executor.run.result",
+    "PrimitiveExecutor": "rye.executor.run.execute",
+    "execute_blocking": "rye.executor.run.blocking",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'rye' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(_HOMES.get(name, "rye.errors")), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_exports(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

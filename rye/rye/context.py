@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 
 class Context(Record, frozen=True, kw_only=True):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from lilux.primitives.patterns import pattern
-from lilux.primitives.record import Record
+from lilux.patterns import pattern
+from lilux.record import Record
 
 from rye.errors import ItemFormatError
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from lilux.primitives.signing import generate_keypair, save_keypair
 from rye.errors import AnchorError, ChangedError, ItemFormatError, UnsafePathError, UnsignedError
-from rye.executor import dependencies, snapshot
-from rye.executor.anchor import resolve_anchor
-from rye.executor.dependencies import Steps, verify_dependencies
-from rye.executor.snapshot import Library
+from rye.executor.chain import dependencies, snapshot
+from rye.executor.chain.anchor import resolve_anchor
+from rye.executor.chain.dependencies import Steps, verify_dependencies
+from rye.executor.chain.snapshot import Library
 from rye.items.element import ChainElement, ItemFile
 from rye.trust.model import Verdict
 from rye.trust.operations import sign_item

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from rye.errors import AnchorError
-from rye.executor.anchor import Anchor, apply_anchor, resolve_anchor, runtime_lib
-from rye.executor.execution_config import build_execution_config
+from rye.executor.chain.anchor import Anchor, apply_anchor, resolve_anchor, runtime_lib
+from rye.executor.config.build import build_execution_config
 from rye.items.element import ChainElement
 from rye_elements import Workshop
 

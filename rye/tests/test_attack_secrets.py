@@ -15,7 +15,7 @@ import psutil
 import pytest
 from loopback_http import LoopbackServer, respond
 from processes import lineage, pid_in, wait_until
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 from secret_hunt import SECRETS, Hunt, marked_project
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye_project import SUBPROCESS, Project
 
 TOOL = 'version: "1.0.0"\nexecutor_id: {executor}\nconfig: {{command: echo, args: [{word}]}}\n'

@@ -15,8 +15,8 @@ import pytest
 from interrupts import interrupt_when
 from loopback_http import LoopbackServer, respond
 from processes import Tree
-from rye.executor.blocking import execute_blocking
-from rye.executor.result import ExecutionResult
+from rye.executor.run.blocking import execute_blocking
+from rye.executor.run.result import ExecutionResult
 from rye_project import Project
 
 TOOL = """\
@@ -143,7 +143,7 @@ def test_an_interrupt_is_raised_once_the_tool_and_its_tree_are_gone(
 PROGRAM = """
 import json, sys
 from rye.context import Context
-from rye.executor.blocking import execute_blocking
+from rye.executor.run.blocking import execute_blocking
 context = Context.from_machine(*sys.argv[2:])
 result = execute_blocking("say", json.loads(sys.argv[1]), context=context)
 assert result.success, result

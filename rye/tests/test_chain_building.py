@@ -15,7 +15,7 @@ from rye.errors import (
     UnknownPrimitiveError,
     UnsignedError,
 )
-from rye.executor.chain import Chain
+from rye.executor.chain.build import Chain
 from rye_project import SUBPROCESS, Project
 
 

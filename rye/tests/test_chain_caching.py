@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rye.errors import ItemNotFoundError, UnsafePathError, UntrustedKeyError
 from rye.executor.caches import BoundedDict, CacheEntry
-from rye.executor.primitive_executor import PrimitiveExecutor
-from rye.executor.snapshot import Library
+from rye.executor.chain.snapshot import Library
+from rye.executor.run.execute import PrimitiveExecutor
 from rye.trust.store import TrustStore
 from rye_project import SUBPROCESS, Project
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from rye.errors import ChainValidationError
-from rye.executor.chain_validator import ChainValidator
-from rye.executor.result import ExecutionResult
+from rye.executor.chain.validate import ChainValidator
+from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement, Metadata
 from rye.spaces.model import Resolution, Space, SpaceName
 from rye_project import SUBPROCESS, Project

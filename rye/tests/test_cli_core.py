@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rye.cli.app import app
 from rye.cli.commands.run import command as run_command
-from rye.cli.running.request import RunRequest, read_plainly
-from rye.cli.surroundings import find_project
-from rye.cli.terminal.paths import shown
-from rye.cli.terminal.printing import plain, print_json, print_table, style
+from rye.cli.invocation import find_project
+from rye.cli.output.paths import shown
+from rye.cli.output.printing import plain, print_json, print_table, style
+from rye.cli.run.request import RunRequest, read_plainly
 from rye_command import COMMAND, Completed, Conducted, Terminal, environment, rye, without_progress
 from rye_project import Project
 
@@ -168,7 +168,7 @@ def test_a_plain_run_does_not_load_click(project: Project) -> None:
     project.command("tools/hello", "/bin/echo", "hello")
     call = "from rye.cli.conduct import conduct; assert conduct(sys.argv[1:]) == 0"
     loaded = loaded_by(project, call, "run", "tools/hello")
-    assert "rye.cli.running.run" in loaded
+    assert "rye.cli.run.run" in loaded
     assert loaded & {"click", "mcp", "httpx2", "difflib", "rye.cli.app"} == set()
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from found_interpreters import program
-from rye.cli.diagnosis.finding import Finding
-from rye.cli.diagnosis.items import item_findings
-from rye.cli.diagnosis.machine import machine_findings
-from rye.cli.diagnosis.programs import how_to_get, is_too_old, version_of
-from rye.cli.diagnosis.runtimes import runtime_findings
-from rye.cli.diagnosis.trust import trust_findings
+from rye.cli.doctor.finding import Finding
+from rye.cli.doctor.items import item_findings
+from rye.cli.doctor.machine import machine_findings
+from rye.cli.doctor.programs import how_to_get, is_too_old, version_of
+from rye.cli.doctor.runtimes import runtime_findings
+from rye.cli.doctor.trust import trust_findings
 from rye_command import rye
 from rye_console import Console
 from rye_project import Project

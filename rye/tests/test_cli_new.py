@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from loopback_http import LoopbackServer, respond
-from rye.cli.making.templates import TEMPLATES
+from rye.cli.new.templates import TEMPLATES
 from rye_command import rye
 from rye_console import Console
 

@@ -347,7 +347,7 @@ def test_a_tool_that_could_not_be_pinned_is_told(project: Project, run: Conducte
 def test_parameters_without_end_are_refused(
     project: Project, run: Conducted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rye.cli.running.parameters.MAX_BYTES", 10)
+    monkeypatch.setattr("rye.cli.run.parameters.MAX_BYTES", 10)
     (project.path / "big.json").write_text(" " * 11)
     done = run("run", says(project, "true"), "--params", "@big.json")
     assert done.code == 2

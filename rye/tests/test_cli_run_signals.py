@@ -19,9 +19,9 @@ from typing import IO
 import psutil
 import pytest
 from processes import Tree, assert_gone, is_alive, pid_in, wait_until
-from rye.cli.running.interruption import Interrupted, Interruption
-from rye.cli.running.live_output import LiveOutput
-from rye.cli.terminal.progress import Progress
+from rye.cli.output.progress import Progress
+from rye.cli.run.interruption import Interrupted, Interruption
+from rye.cli.run.live_output import LiveOutput
 from rye_command import COMMAND, DEADLINE, Terminal, environment, usual_signals, without_progress
 from rye_project import HTTP_CLIENT, Project
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.cli.running.values import parse_values
+from rye.cli.run.values import parse_values
 from rye_command import Terminal
 from rye_console import Console
 

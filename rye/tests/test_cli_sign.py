@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from rye.cli.vouching.targets import Target, find_targets, own_spaces
+from rye.cli.sign.targets import Target, find_targets, own_spaces
 from rye.errors import ItemNotFoundError
 from rye.spaces.resolver import Resolver
 from rye.trust.operations import verify_paths

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rye.cli.running.shapes import Parameters
-from rye.cli.running.values import parse_values
+from rye.cli.run.shapes import Parameters
+from rye.cli.run.values import parse_values
 from rye.errors import ParameterError
 
 SCHEMA: dict[str, Any] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.disk_cache import FORMAT, MAX_ENTRY_BYTES, DiskCache
-from rye.disk_cache_writer import write_entries
+from rye.cache.disk import FORMAT, MAX_ENTRY_BYTES, DiskCache
+from rye.cache.writer import write_entries
 
 from rye import __version__
 
@@ -109,7 +109,7 @@ class TestAnEntryThatIsNotToBeBelieved:
     def test_one_of_another_version(
         self, folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rye.disk_cache.__version__", "9.9.9")
+        monkeypatch.setattr("rye.cache.disk.__version__", "9.9.9")
         assert recall(folder) is None
         # Nor if somebody renames the folder.
         kept.parent.rename(folder / f"9.9.9-{FORMAT}")
@@ -118,7 +118,7 @@ class TestAnEntryThatIsNotToBeBelieved:
     def test_one_of_another_format(
         self, folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rye.disk_cache.FORMAT", FORMAT + 1)
+        monkeypatch.setattr("rye.cache.disk.FORMAT", FORMAT + 1)
         kept.parent.rename(folder / f"{__version__}-{FORMAT + 1}")
         assert recall(folder) is None
 
@@ -220,7 +220,7 @@ class TestWhatIsNotKept:
     def test_more_than_a_process_may_hold_back(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rye.disk_cache.MAX_UNWRITTEN", 2)
+        monkeypatch.setattr("rye.cache.disk.MAX_UNWRITTEN", 2)
         home_of(folder).mkdir()
         cache = DiskCache(folder)
         for number in range(3):

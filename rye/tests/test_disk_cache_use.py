@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from lilux.primitives.lockfile import Lockfile, LockfileRoot
 from lilux.primitives.signing import compute_key_fingerprint
-from rye.disk_cache import cache_of
-from rye.executor.stored_lockfile import lockfile_from_json, lockfile_to_json
+from rye.cache.disk import cache_of
+from rye.executor.locks.stored import lockfile_from_json, lockfile_to_json
 from rye.items.element import Metadata
 from rye.items.stored_metadata import metadata_from_json, metadata_to_json
 from rye.trust.key_entry import render_trusted_key, trusted_key
@@ -133,7 +133,7 @@ class TestTrustIsDecidedAnew:
         own = (project.user / ".ai" / "keys" / "public_key.pem").read_bytes()
         tool = project.path / ".ai" / "tools" / "say.sh"
         forged = tool.read_bytes().replace(b"echo", b"exit")
-        from lilux.primitives.sha256 import sha256
+        from lilux.sha256 import sha256
 
         cache = cache_of(project.context.user_space)
         known = {

@@ -10,7 +10,7 @@ import pytest
 from lilux.primitives.errors import ConfigurationError
 from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
-from rye.executor.environment import Environments, resolve_chain_env
+from rye.executor.config.environment import Environments, resolve_chain_env
 from rye.spaces.model import SpaceName
 from rye_elements import Workshop
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from rye.errors import ArgumentTooLongError
-from rye.executor.anchor import resolve_anchor
-from rye.executor.environment import ChainEnvironment
-from rye.executor.execution_config import ConfigBuilder, ExecutionConfig, build_execution_config
+from rye.executor.chain.anchor import resolve_anchor
+from rye.executor.config.build import ConfigBuilder, ExecutionConfig, build_execution_config
+from rye.executor.config.environment import ChainEnvironment
 from rye.items.element import ChainElement
 from rye_elements import Workshop
 

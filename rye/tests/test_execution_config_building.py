@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from rye.errors import ConfigTemplateError, ParameterError
-from rye.executor.anchor import resolve_anchor
-from rye.executor.environment import ChainEnvironment
-from rye.executor.execution_config import ExecutionConfig, build_execution_config
+from rye.executor.chain.anchor import resolve_anchor
+from rye.executor.config.build import ExecutionConfig, build_execution_config
+from rye.executor.config.environment import ChainEnvironment
 from rye.items.element import ChainElement
 from rye_elements import HTTP_CLIENT, Workshop
 

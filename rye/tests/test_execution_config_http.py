@@ -12,7 +12,7 @@ import pytest
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult
 from loopback_http import LoopbackServer, SeenRequest, respond
 from rye.errors import ConfigTemplateError
-from rye.executor.execution_config import ExecutionConfig, build_execution_config
+from rye.executor.config.build import ExecutionConfig, build_execution_config
 from rye_elements import HTTP_CLIENT, Workshop
 
 TRICKY = "${SECRET} {env} {literal_0}/../?a=b&c \"q\" 'x'"

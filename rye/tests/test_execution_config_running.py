@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
-from rye.executor.anchor import resolve_anchor
-from rye.executor.environment import resolve_chain_env
-from rye.executor.execution_config import build_execution_config
+from rye.executor.chain.anchor import resolve_anchor
+from rye.executor.config.build import build_execution_config
+from rye.executor.config.environment import resolve_chain_env
 from rye.items.element import ChainElement
 from rye_elements import Workshop
 

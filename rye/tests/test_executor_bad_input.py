@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.executor import primitive_executor
+from rye.executor.run import execute as primitive_executor
 from rye_project import SUBPROCESS, Project
 
 from rye import errors

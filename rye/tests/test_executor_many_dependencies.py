@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from rye.errors import UntrustedKeyError
-from rye.executor import snapshot
-from rye.executor.dependencies import FILES_IN_A_STEP
-from rye.executor.primitive_executor import PrimitiveExecutor
+from rye.executor.chain import snapshot
+from rye.executor.chain.dependencies import FILES_IN_A_STEP
+from rye.executor.run.execute import PrimitiveExecutor
 from rye.trust.store import TrustStore
 from rye.trust.verify import verify_item
 from rye_project import SUBPROCESS, Project

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye_project import SUBPROCESS, Project
 
 SCHEMA = {

@@ -7,8 +7,8 @@ import pytest
 from lilux.primitives.http_client import HttpClientPrimitive
 from lilux.primitives.subprocess import SubprocessPrimitive
 from rye.errors import UnknownPrimitiveError
-from rye.executor.primitive_executor import PrimitiveExecutor
-from rye.executor.primitives import PRIMITIVE_MAP
+from rye.executor.run.execute import PrimitiveExecutor
+from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 
 MODULE = """

@@ -9,8 +9,8 @@ import rye
 from rye import errors
 
 HEAVY = (
-    "asyncio", "cryptography", "httpx2", "importlib", "jsonschema_rs", "json", "lilux", "msgspec",
-    "typing", "yaml",
+    "asyncio", "cryptography", "httpx2", "importlib", "jsonschema_rs", "json", "msgspec", "typing",
+    "yaml",
 )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def test_the_door_offers_every_error_and_the_executor_but_nothing_else() -> None
 
 
 def test_names_are_the_objects_of_their_modules() -> None:
-    from rye.executor.primitive_executor import PrimitiveExecutor
+    from rye.executor.run.execute import PrimitiveExecutor
 
     assert rye.PrimitiveExecutor is PrimitiveExecutor
     assert rye.LockTamperedError is errors.LockTamperedError
@@ -65,7 +65,7 @@ def test_importing_rye_loads_nothing_else() -> None:
 
 def test_importing_the_executor_leaves_out_what_only_some_calls_need() -> None:
     code = (
-        "import sys, rye.executor.primitive_executor\n"
+        "import sys, rye.executor.run.execute\n"
         "heavy = ('cryptography', 'httpx2', 'jsonschema_rs', 'packaging.version', 'keyring')\n"
         "print([m for m in heavy if m in sys.modules])"
     )

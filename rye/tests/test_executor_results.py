@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from loopback_http import LoopbackServer, respond
 from processes import Tree, assert_gone
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 
 

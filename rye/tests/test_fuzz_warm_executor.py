@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from rye.errors import RyeError
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye.spaces.model import SpaceName
 from rye_project import SUBPROCESS, Project
 

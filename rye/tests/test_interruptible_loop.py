@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 import pytest
-from rye.executor.interruptible_loop import run_interruptibly
+from rye.executor.run.interruptible_loop import run_interruptibly
 
 
 class EndedError(Exception):

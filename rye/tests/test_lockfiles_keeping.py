@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from lilux.primitives.lockfile import LockfileManager
 from rye.errors import ItemIdError, RyeError, UnsafePathError
-from rye.executor.lockfile_resolver import LockfileResolver
-from rye.executor.result import ExecutionResult
+from rye.executor.locks.file import LockfileResolver
+from rye.executor.run.result import ExecutionResult
 from rye_project import SUBPROCESS, Project
 
 

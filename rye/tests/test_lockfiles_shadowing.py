@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.executor.lockfile_resolver import LockfileResolver
-from rye.executor.result import ExecutionResult
-from rye.executor.snapshot import Library
+from rye.executor.chain.snapshot import Library
+from rye.executor.locks.file import LockfileResolver
+from rye.executor.run.result import ExecutionResult
 from rye.spaces.folders import is_settled
 from rye_project import SUBPROCESS, Project
 

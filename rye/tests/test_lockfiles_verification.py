@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from lilux.primitives.lockfile import LockfileManager
-from rye.executor.integrity_verifier import Breach, IntegrityVerifier
-from rye.executor.result import ExecutionResult
-from rye.executor.snapshot import Library
+from rye.executor.chain.snapshot import Library
+from rye.executor.locks.verify import Breach, IntegrityVerifier
+from rye.executor.run.result import ExecutionResult
 from rye_project import SUBPROCESS, Project
 
 

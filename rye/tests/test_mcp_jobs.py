@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import anyio
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye.mcp.jobs import Jobs
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
-from rye.executor.command_line import CommandLine, check_lengths, render_command_line
-from rye.executor.quoting import HINT
-from rye.executor.rendering import Names
-from rye.executor.shells import shell_texts
+from rye.executor.config.command_line import CommandLine, check_lengths, render_command_line
+from rye.executor.config.quoting import HINT
+from rye.executor.config.shells import shell_texts
+from rye.executor.config.templates import Names
 
 
 def names(

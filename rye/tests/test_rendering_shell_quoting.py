@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from lilux.primitives.templating import Placeholder
+from lilux.templating import Placeholder
 from rye.errors import ConfigTemplateError
-from rye.executor.quoting import HINT, fill_script, quote
+from rye.executor.config.quoting import HINT, fill_script, quote
 
 SHELLS = [name for name in ("sh", "bash", "dash", "zsh", "ksh", "mksh") if shutil.which(name)]
 

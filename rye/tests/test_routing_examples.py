@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from loopback_http import LoopbackServer, respond
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye_project import Project
 
 

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from lilux.primitives import http_config, subprocess_config
+from lilux.primitives.http_client import config as http_config
+from lilux.primitives.subprocess import request as subprocess_config
 from rye.items.element import Metadata
 from rye.items.metadata import parse_metadata
 from rye.items.reader import read_item

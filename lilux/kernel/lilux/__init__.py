@@ -6,21 +6,21 @@ package costs next to nothing.
 
 # ruff: noqa: F401 - the imports at the end tell type checkers what __getattr__ gives
 
+from lilux.exports import lazy_exports
+
 # Type checkers take this for typing's own, whose import would cost more than all the rest.
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _HOME = {
     "AuthError": "lilux.primitives.errors",
     "AuthStore": "lilux.runtime.auth",
     "AuthenticationRequired": "lilux.primitives.errors",
-    "BlockingSubprocess": "lilux.primitives.blocking_subprocess",
+    "BlockingSubprocess": "lilux.primitives.subprocess.blocking",
     "ConfigurationError": "lilux.primitives.errors",
     "EnvResolver": "lilux.runtime.env_resolver",
     "HelperError": "lilux.primitives.errors",
     "HttpClientPrimitive": "lilux.primitives.http_client",
-    "HttpResult": "lilux.primitives.http_result",
+    "HttpResult": "lilux.primitives.http_client.result",
     "IntegrityError": "lilux.primitives.errors",
     "KeyFileError": "lilux.primitives.errors",
     "KillResult": "lilux.primitives.subprocess",
@@ -30,17 +30,17 @@ _HOME = {
     "LockfileManager": "lilux.primitives.lockfile",
     "LockfileRoot": "lilux.primitives.lockfile",
     "RefreshError": "lilux.primitives.errors",
-    "ReturnSink": "lilux.primitives.http_sinks",
+    "ReturnSink": "lilux.primitives.http_client.sinks",
     "SchemaError": "lilux.primitives.errors",
     "SchemaValidator": "lilux.schemas.schema_validator",
     "SpawnResult": "lilux.primitives.subprocess",
     "StatusResult": "lilux.primitives.subprocess",
     "SubprocessPrimitive": "lilux.primitives.subprocess",
-    "SubprocessResult": "lilux.primitives.subprocess_result",
+    "SubprocessResult": "lilux.primitives.subprocess.result",
     "ValidationResult": "lilux.schemas.schema_validator",
     "canonical_json": "lilux.primitives.integrity",
     "compute_integrity": "lilux.primitives.integrity",
-    "compute_key_fingerprint": "lilux.primitives.key_identity",
+    "compute_key_fingerprint": "lilux.primitives.signing.identity",
     "ensure_keypair": "lilux.primitives.signing",
     "generate_keypair": "lilux.primitives.signing",
     "load_keypair": "lilux.primitives.signing",
@@ -53,15 +53,7 @@ _HOME = {
 __all__ = sorted(_HOME)  # noqa: PLE0605 - one list of names, kept beside their modules
 
 
-def __getattr__(name: str) -> "Any":
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'lilux' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_exports(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
@@ -69,7 +61,6 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from lilux.primitives.blocking_subprocess import BlockingSubprocess
     from lilux.primitives.errors import (
         AuthenticationRequired,
         AuthError,
@@ -83,8 +74,8 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from lilux.primitives.http_client import HttpClientPrimitive
-    from lilux.primitives.http_result import HttpResult
-    from lilux.primitives.http_sinks import ReturnSink
+    from lilux.primitives.http_client.result import HttpResult
+    from lilux.primitives.http_client.sinks import ReturnSink
     from lilux.primitives.integrity import canonical_json, compute_integrity
     from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
     from lilux.primitives.signing import (
@@ -102,7 +93,8 @@ if TYPE_CHECKING:
         StatusResult,
         SubprocessPrimitive,
     )
-    from lilux.primitives.subprocess_result import SubprocessResult
+    from lilux.primitives.subprocess.blocking import BlockingSubprocess
+    from lilux.primitives.subprocess.result import SubprocessResult
     from lilux.runtime.auth import AuthStore
     from lilux.runtime.env_resolver import EnvResolver
     from lilux.schemas.schema_validator import (

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from lilux.primitives.atomic import atomic_write
+from lilux.files.atomic import atomic_write
 
 
 @contextmanager
@@ -235,7 +235,7 @@ def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
     path.write_bytes(b"old")
     code = (
         "import sys\n"
-        "from lilux.primitives.atomic import atomic_write\n"
+        "from lilux.files.atomic import atomic_write\n"
         "try:\n"
         "    atomic_write(sys.argv[1], b'n' * 100_000)\n"
         "except OSError as error:\n"
@@ -260,7 +260,7 @@ def test_a_killed_writer_leaves_one_whole_file(tmp_path: Path) -> None:
     size = 2_000_000
     code = (
         "import itertools, sys\n"
-        "from lilux.primitives.atomic import atomic_write\n"
+        "from lilux.files.atomic import atomic_write\n"
         "for round in itertools.count():\n"
         "    atomic_write(sys.argv[1], bytes([round % 256]) * int(sys.argv[2]))\n"
         "    print(round, flush=True)\n"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lilux.primitives.errors import AuthenticationRequired
 from lilux.runtime.auth import AuthStore
-from lilux.runtime.auth_token import TokenGrant, TokenRecord
+from lilux.runtime.auth.token import TokenGrant, TokenRecord
 
 NOW = 1_000_000.0
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from lilux.primitives.errors import AuthError, ConfigurationError, LiluxError
 from lilux.runtime.auth import AuthStore
-from lilux.runtime.auth_files import acquire_lock, locked, release_lock
-from lilux.runtime.auth_keychain import find_keychain, is_recommended
+from lilux.runtime.auth.files import acquire_lock, locked, release_lock
+from lilux.runtime.auth.keychain import find_keychain, is_recommended
 
 
 class MemoryKeychain:

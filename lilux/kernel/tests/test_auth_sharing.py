@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from lilux.primitives.errors import AuthenticationRequired, RefreshError
 from lilux.runtime.auth import AuthStore
-from lilux.runtime.auth_files import locked, name_digest
+from lilux.runtime.auth.files import locked, name_digest
 from oauth_server import DEADLINE_SECONDS, TokenServer, json_answer
 
 NOW = 1_000_000.0

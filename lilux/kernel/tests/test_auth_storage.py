@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from lilux.primitives.errors import AuthError, ConfigurationError, KeyFileError
 from lilux.runtime.auth import AuthStore
-from lilux.runtime.auth_files import name_digest
+from lilux.runtime.auth.files import name_digest
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from typing import Any
 
 import psutil
 import pytest
-from lilux.primitives import blocking_helper, helper_binary
-from lilux.primitives.blocking_subprocess import BlockingSubprocess
+from lilux.primitives.subprocess import binary as helper_binary
+from lilux.primitives.subprocess import blocking_helper
+from lilux.primitives.subprocess.blocking import BlockingSubprocess
 from processes import is_alive, wait_until
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import psutil
 import pytest
 from interrupts import interrupt_when
-from lilux.primitives import helper_answer
-from lilux.primitives.blocking_subprocess import BlockingSubprocess
 from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
+from lilux.primitives.subprocess import answer as helper_answer
+from lilux.primitives.subprocess.blocking import BlockingSubprocess
 from processes import Tree, assert_gone, is_alive, wait_until
 from scarce_descriptors import descriptors_left
 
@@ -228,7 +228,7 @@ def test_the_death_of_the_caller_by_sigkill_ends_the_job(tmp_path: Path) -> None
     tree = Tree(tmp_path / "tree")
     program = (
         "import sys\n"
-        "from lilux.primitives.blocking_subprocess import BlockingSubprocess\n"
+        "from lilux.primitives.subprocess.blocking import BlockingSubprocess\n"
         "BlockingSubprocess().execute({'command': 'sh', 'args': ['-c', sys.argv[1]]}).send(None)\n"
     )
     caller = subprocess.Popen([sys.executable, "-c", program, tree.script()])
@@ -319,7 +319,7 @@ def test_a_binary_that_is_not_lilux_proc_gives_a_clear_error(
 def test_no_event_loop_and_no_socket_is_loaded() -> None:
     script = (
         "import sys\n"
-        "from lilux.primitives.blocking_subprocess import BlockingSubprocess\n"
+        "from lilux.primitives.subprocess.blocking import BlockingSubprocess\n"
         "with BlockingSubprocess() as blocking:\n"
         "    try:\n"
         "        blocking.execute({'command': 'true'}).send(None)\n"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lilux.primitives.bounded_read import FileTooLargeError, NotRegularFileError, read_bounded
+from lilux.files.bounded_read import FileTooLargeError, NotRegularFileError, read_bounded
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10])

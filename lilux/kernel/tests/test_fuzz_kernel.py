@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lilux.primitives.bounded_toml import load_toml
+from lilux.files.toml import load_toml
 from lilux.primitives.errors import HelperError
 from lilux.primitives.lockfile import LockfileFault
-from lilux.primitives.lockfile_format import decode_lockfile
+from lilux.primitives.lockfile.format import decode_lockfile
 from lilux.primitives.subprocess import SubprocessPrimitive
-from lilux.runtime.dotenv_file import parse_dotenv
+from lilux.runtime.env_resolver.dotenv import parse_dotenv
 from lockfiles import document
 from proc_client import ProcClient
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from http_calls import call
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult
-from lilux.primitives.http_pool import new_client
+from lilux.primitives.http_client.pool import new_client
 from loopback_http import LoopbackServer, hang, respond
 
 SECRET = "sk-marked-0123456789"

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 from http_calls import call
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult
-from lilux.primitives.http_config import parse_config
-from lilux.primitives.http_exchange import RequestFailedError, foreign_errors
-from lilux.primitives.http_request import prepare_request
+from lilux.primitives.http_client.config import parse_config
+from lilux.primitives.http_client.exchange import RequestFailedError, foreign_errors
+from lilux.primitives.http_client.request import prepare_request
 from loopback_http import (
     LoopbackServer,
     drop,

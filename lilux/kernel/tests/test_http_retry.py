@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult, Timing
-from lilux.primitives.http_retry import retry_after
+from lilux.primitives.http_client.retry import retry_after
 from loopback_http import LoopbackServer, drop, hang, raw, refused_port, reset, respond
 
 OK = respond(json={"ok": True})

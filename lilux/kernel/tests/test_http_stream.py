@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lilux.primitives.http_client import HttpClientPrimitive, HttpResult, ReturnSink, Timing
-from lilux.primitives.http_sinks import SinkFan
+from lilux.primitives.http_client.sinks import SinkFan
 from loopback_http import (
     LoopbackServer,
     chunked,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from lilux.primitives.patterns import pattern
+from lilux.patterns import pattern
 
 
 def test_a_pattern_does_what_a_compiled_one_does() -> None:

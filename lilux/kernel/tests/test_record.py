@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from lilux.primitives.record import Record, field, replaced
+from lilux.record import Record, field, replaced
 
 
 class Point(Record, frozen=True):
@@ -143,7 +143,7 @@ def test_copies_and_pickles_are_equal() -> None:
 def test_defining_records_loads_neither_dataclasses_nor_typing() -> None:
     script = (
         "import sys\n"
-        "from lilux.primitives.record import Record\n"
+        "from lilux.record import Record\n"
         "class Point(Record, frozen=True):\n    x: int\n"
         "Point(1)\n"
         "print([name for name in ('dataclasses', 'typing', 'inspect') if name in sys.modules])"

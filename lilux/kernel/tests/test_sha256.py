@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from lilux.primitives.sha256 import sha256
+from lilux.sha256 import sha256
 
 
 @pytest.mark.parametrize("data", [b"", b"abc", bytes(range(256)) * 300])
@@ -26,7 +26,7 @@ def run(script: str) -> str:
 def test_the_interpreters_own_spares_loading_openssl() -> None:
     out = run(
         "import sys\n"
-        "from lilux.primitives.sha256 import prefer_interpreter, sha256\n"
+        "from lilux.sha256 import prefer_interpreter, sha256\n"
         "prefer_interpreter()\n"
         "print(sha256(b'abc').hexdigest(), '_hashlib' in sys.modules)"
     )
@@ -36,7 +36,7 @@ def test_the_interpreters_own_spares_loading_openssl() -> None:
 def test_openssls_stays_once_it_is_in_use() -> None:
     out = run(
         "import _hashlib\n"
-        "from lilux.primitives.sha256 import prefer_interpreter, sha256\n"
+        "from lilux.sha256 import prefer_interpreter, sha256\n"
         "sha256(b'')\n"
         "prefer_interpreter()\n"
         "print(isinstance(sha256(b''), _hashlib.HASH))"
@@ -48,7 +48,7 @@ def test_an_interpreter_without_its_own_uses_openssls() -> None:
     out = run(
         "import sys\n"
         "sys.modules['_sha256'] = sys.modules['_sha2'] = None\n"
-        "from lilux.primitives.sha256 import prefer_interpreter, sha256\n"
+        "from lilux.sha256 import prefer_interpreter, sha256\n"
         "prefer_interpreter()\n"
         "print(sha256(b'abc').hexdigest())"
     )

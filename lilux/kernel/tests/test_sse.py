@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lilux.primitives.sse import SseEvent, SseEventTooLargeError, SseParser
+from lilux.primitives.http_client.sse import SseEvent, SseEventTooLargeError, SseParser
 
 LIMIT = 1024
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 from interrupts import interrupt_when
-from lilux.primitives import blocking_helper, helper, helper_binary
-from lilux.primitives.blocking_subprocess import BlockingSubprocess
 from lilux.primitives.errors import HelperError
-from lilux.primitives.subprocess import SubprocessPrimitive
+from lilux.primitives.subprocess import SubprocessPrimitive, blocking_helper
+from lilux.primitives.subprocess import aio as helper
+from lilux.primitives.subprocess import binary as helper_binary
+from lilux.primitives.subprocess.blocking import BlockingSubprocess
 from processes import Tree, assert_gone, is_alive, lineage, wait_until
 
 SILENT = (

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from lilux.primitives.helper_wire import encode
 from lilux.primitives.subprocess import SubprocessPrimitive
-from lilux.primitives.subprocess_config import effective_env
+from lilux.primitives.subprocess.request import effective_env
+from lilux.primitives.subprocess.wire import encode
 
 PRINT_A = {"command": "/bin/sh", "args": ["-c", 'printf %s "$A"'], "render": False}
 

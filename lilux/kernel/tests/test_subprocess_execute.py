@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
-from lilux.primitives.subprocess_config import exec_request
+from lilux.primitives.subprocess.request import exec_request
 from processes import Tree, is_alive
 
 

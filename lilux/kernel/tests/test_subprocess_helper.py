@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 from lilux.primitives.errors import ConfigurationError, HelperError
-from lilux.primitives.helper_binary import find_helper
 from lilux.primitives.subprocess import SubprocessPrimitive
+from lilux.primitives.subprocess.binary import find_helper
 from processes import Tree, assert_gone, is_alive, lineage, pid_in, wait_until
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lilux.primitives.templating import (
+from lilux.templating import (
     Placeholder,
     env_value,
     param_text,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from lilux.primitives.atomic import atomic_write
+from lilux.files.atomic import atomic_write
 
 from rye import __version__
 from rye.ownership import is_private

@@ -10,8 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from rye import __version__
-from rye.cli.failure import INTERRUPTED, TellingFailures, tell
-from rye.cli.surroundings import Surroundings
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import INTERRUPTED, TellingFailures, tell
 
 # Shells ask for completions through it.
 COMPLETION_VARIABLE = "_RYE_COMPLETE"

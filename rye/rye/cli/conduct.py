@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from rye.cli.failure import told
-from rye.cli.terminal import streams
+from rye.cli.output import streams
+from rye.cli.output.errors import told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def leave(code: int) -> NoReturn:
 
 def _run(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["run"]:
-        from rye.cli.running.request import read_plainly
+        from rye.cli.run.request import read_plainly
 
         request = read_plainly(arguments[1:])
         if request is not None:
-            from rye.cli.running.run import run
-            from rye.cli.surroundings import Surroundings
+            from rye.cli.invocation import Surroundings
+            from rye.cli.run.run import run
 
             return run(request, Surroundings())
     from rye.cli.app import main

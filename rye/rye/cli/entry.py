@@ -34,6 +34,6 @@ def _tell_version() -> None:
         sys.stdout.flush()
     except OSError as error:
         from rye.cli.conduct import leave
-        from rye.cli.failure import OTHER, told
+        from rye.cli.output.errors import OTHER, told
 
         leave(told(error) or OTHER)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
-from rye.executor.known_file import KnownFile
+from rye.executor.chain.known_file import KnownFile
 from rye.spaces.watch import Watch
 
 TYPE_CHECKING = False

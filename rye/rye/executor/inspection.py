@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from rye.context import Context
 from rye.errors import RyeError
-from rye.executor.chain import MAX_CHAIN_DEPTH
-from rye.executor.gates import pass_gates
-from rye.executor.lock_guard import LockGuard
-from rye.executor.lockfile_resolver import LockfileResolver, StoredLock
-from rye.executor.primitives import PRIMITIVE_MAP
-from rye.executor.snapshot import Library, Snapshot
+from rye.executor.chain.build import MAX_CHAIN_DEPTH
+from rye.executor.chain.snapshot import Library, Snapshot
+from rye.executor.locks.file import LockfileResolver, StoredLock
+from rye.executor.locks.guard import LockGuard
+from rye.executor.run.gates import pass_gates
+from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.items.element import Metadata
 from rye.spaces.model import Resolution
 

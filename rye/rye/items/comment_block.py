@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lilux.primitives.patterns import pattern
+from lilux.patterns import pattern
 
 from rye.errors import ItemFormatError, NoMetadataError
 
@@ -39,7 +39,7 @@ def load_block(text: str, comment: str, path: Path) -> tuple[dict[str, Any], dic
         )
     import tomllib
 
-    from lilux.primitives.bounded_toml import load_toml
+    from lilux.files.toml import load_toml
 
     try:
         values = load_toml(body + "\n")

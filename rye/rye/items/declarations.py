@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from lilux.primitives.patterns import pattern
-from lilux.primitives.record import Record
+from lilux.patterns import pattern
+from lilux.record import Record
 
 from rye.errors import ItemFormatError, ItemIdError, NoMetadataError
 from rye.items.element import Metadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lilux.primitives.record import Record, field
+from lilux.record import Record, field
 
 from rye.spaces.model import Resolution, Space
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lilux.primitives.patterns import pattern
+from lilux.patterns import pattern
 
 from rye.errors import ItemFormatError
 from rye.formats import Format, format_of

@@ -156,8 +156,8 @@ def require_token(listener: Listener, token: str | None) -> None:
 
 
 def _read_private(path: Path) -> str:
+    from lilux.files.private import read_own_file
     from lilux.primitives.errors import KeyFileError
-    from lilux.primitives.private_files import read_own_file
 
     remedy = "pass the file that holds the token"
     try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import CatalogueEntry
-    from rye.executor.primitive_executor import PrimitiveExecutor
+    from rye.executor.run.execute import PrimitiveExecutor
 
     Asked = ServerRequestContext[Any, Any]
 
@@ -186,7 +186,7 @@ def _load_all() -> None:
 
 
 def _load() -> type[PrimitiveExecutor]:
-    from rye.executor.primitive_executor import PrimitiveExecutor
+    from rye.executor.run.execute import PrimitiveExecutor
 
     return PrimitiveExecutor
 

@@ -12,7 +12,7 @@ from typing import Any
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
-from rye.executor.result import ExecutionResult
+from rye.executor.run.result import ExecutionResult
 from rye.mcp.speakable import json_text, speakable, speakable_text
 
 # What a failure carries beside its type, its message and what to do.
@@ -56,7 +56,7 @@ def content_of(result: ExecutionResult) -> types.CallToolResult:
 
 def failure_content(error: Exception) -> types.CallToolResult:
     """Content for an exception; one that nobody foresaw is told by its type and place alone."""
-    from rye.executor.failure import failure_of
+    from rye.executor.run.failure import failure_of
 
     outcome = failure_of(error)
     return content_of(
@@ -66,7 +66,7 @@ def failure_content(error: Exception) -> types.CallToolResult:
 
 def protocol_error(error: Exception) -> MCPError:
     """For requests whose answer has no place for an error."""
-    from rye.executor.failure import failure_of
+    from rye.executor.run.failure import failure_of
 
     told = failure_of(error).error or type(error).__name__
     return MCPError(code=types.INTERNAL_ERROR, message=speakable_text(told))

@@ -11,7 +11,7 @@ import anyio
 from rye.errors import RyeError
 
 if TYPE_CHECKING:
-    from rye.executor.result import ExecutionResult
+    from rye.executor.run.result import ExecutionResult
 
 CLIENT_GONE = "rye.client_gone"
 """Under this name an HTTP request carries an ``asyncio.Event``: its client has hung up."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 from rye.context import Context
 from rye.spaces.entry_points import BUNDLES, announcements, installed_path, is_installed, leave_out

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 from rye.spaces.containment import is_below, real_folder
 

@@ -7,7 +7,7 @@ import stat
 import time
 from pathlib import Path
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 from rye.errors import UnsafePathError
 from rye.formats import format_table, known_extensions, may_be_item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 from rye.spaces.folders import Stamp, is_settled, stamp_of
 from rye.spaces.index import SpaceIndex

@@ -17,10 +17,10 @@ says which key is meant, the whole hash pins it. Fields that are not known are l
 
 from __future__ import annotations
 
-from lilux.primitives.key_identity import compute_key_fingerprint
-from lilux.primitives.patterns import pattern
-from lilux.primitives.record import Record
-from lilux.primitives.sha256 import sha256
+from lilux.patterns import pattern
+from lilux.primitives.signing.identity import compute_key_fingerprint
+from lilux.record import Record
+from lilux.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _check_name(fingerprint: str, stem: str) -> None:
 
 
 def _load(data: bytes) -> dict[str, Any]:
-    from lilux.primitives.bounded_toml import load_toml
+    from lilux.files.toml import load_toml
 
     try:
         return load_toml(data.decode())

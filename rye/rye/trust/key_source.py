@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lilux.primitives.key_identity import compute_key_fingerprint
-from lilux.primitives.record import Record, field
-from lilux.primitives.sha256 import sha256
+from lilux.primitives.signing.identity import compute_key_fingerprint
+from lilux.record import Record, field
+from lilux.sha256 import sha256
 
+from rye.cache.disk import DiskCache
 from rye.context import Context
-from rye.disk_cache import DiskCache
 from rye.ownership import guard, guard_above
 from rye.spaces.model import Space, SpaceName
 from rye.trust.key_entry import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 
 class Standing(Enum):

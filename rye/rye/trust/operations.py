@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, KeyStoreError, RyeError

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lilux.primitives.atomic import atomic_write
+from lilux.files.atomic import atomic_write
 
 from rye.errors import KeyStoreError, RyeError
 from rye.trust.key_entry import render_trusted_key, time_now, trusted_key

@@ -28,8 +28,8 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from lilux.primitives.patterns import pattern
-from lilux.primitives.record import Record
+from lilux.patterns import pattern
+from lilux.record import Record
 
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 

@@ -6,15 +6,15 @@ import os
 import stat
 from pathlib import Path
 
-from lilux.primitives.atomic import atomic_write
+from lilux.files.atomic import atomic_write
 from lilux.primitives.errors import KeyFileError
-from lilux.primitives.record import Record, field
 from lilux.primitives.signing import (
     compute_key_fingerprint,
     ensure_keypair,
     generate_keypair,
     verify_signature,
 )
+from lilux.record import Record, field
 
 from rye.errors import ItemFormatError, KeyStoreError
 from rye.formats import FALLBACK, format_of, may_be_item

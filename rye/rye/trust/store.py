@@ -19,10 +19,10 @@ import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
-from lilux.primitives.key_identity import PUBLIC_KEY_FILE
+from lilux.primitives.signing.identity import PUBLIC_KEY_FILE
 
+from rye.cache.disk import DiskCache
 from rye.context import Context
-from rye.disk_cache import DiskCache
 from rye.errors import KeyStoreError
 from rye.spaces.model import Space, SpaceName
 from rye.trust.key_entry import (
@@ -242,7 +242,7 @@ class TrustStore:
         return next((source for source in self._sources if source.space == space), self._sources[0])
 
     def _write(self, folder: KeyFolder, stem: str, data: bytes) -> None:
-        from lilux.primitives.atomic import atomic_write
+        from lilux.files.atomic import atomic_write
 
         path = folder.path / f"{stem}.toml"
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lilux.primitives.sha256 import sha256
+from lilux.sha256 import sha256
 
 from rye.errors import (
     ChangedError,

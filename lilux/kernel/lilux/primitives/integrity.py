@@ -13,7 +13,7 @@ import math
 import sys
 
 from lilux.primitives.errors import IntegrityError
-from lilux.primitives.sha256 import sha256
+from lilux.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import isfinite
 
 from lilux.primitives.integrity import child_path
-from lilux.primitives.record import Record
+from lilux.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from collections import OrderedDict
 from functools import cache
 from itertools import islice
 
+from lilux.patterns import pattern
 from lilux.primitives.errors import SchemaError
-from lilux.primitives.patterns import pattern
-from lilux.primitives.record import Record, field
+from lilux.record import Record, field
 from lilux.schemas.defaults import with_defaults
 from lilux.schemas.json_shape import json_fault, spell_path
 from lilux.schemas.messages import describe, expectation

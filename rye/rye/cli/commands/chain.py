@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from rye.cli.completion import offers
-from rye.cli.failure import exit_code, tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.printing import echo, print_json
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import exit_code, tell
+from rye.cli.output.printing import echo, print_json
 
 
 @click.command()
@@ -28,8 +28,8 @@ def command(surroundings: Surroundings, item: str, as_json: bool, as_picture: bo
       rye chain rye/bash/bash --json
       rye chain rye/bash/bash --mermaid
     """
-    from rye.cli.pages.chain import as_json as json_page
-    from rye.cli.pages.chain import mermaid, tree
+    from rye.cli.output.chain_page import as_json as json_page
+    from rye.cli.output.chain_page import mermaid, tree
     from rye.executor.inspection import inspect_chain
 
     if as_json and as_picture:

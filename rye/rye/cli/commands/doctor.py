@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.failure import OTHER
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import shown
-from rye.cli.terminal.printing import plain, print_json, style
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import OTHER
+from rye.cli.output.paths import shown
+from rye.cli.output.printing import plain, print_json, style
 
 if TYPE_CHECKING:
-    from rye.cli.diagnosis.finding import Finding
+    from rye.cli.doctor.finding import Finding
     from rye.context import Context
 
 _LOOKS = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -52,11 +52,11 @@ def command(surroundings: Surroundings, as_json: bool) -> None:
 def _findings(context: Context) -> Iterator[Finding]:
     from lilux.primitives.errors import LiluxError
 
-    from rye.cli.diagnosis.finding import problem
-    from rye.cli.diagnosis.items import item_findings
-    from rye.cli.diagnosis.machine import machine_findings
-    from rye.cli.diagnosis.runtimes import runtime_findings
-    from rye.cli.diagnosis.trust import trust_findings
+    from rye.cli.doctor.finding import problem
+    from rye.cli.doctor.items import item_findings
+    from rye.cli.doctor.machine import machine_findings
+    from rye.cli.doctor.runtimes import runtime_findings
+    from rye.cli.doctor.trust import trust_findings
     from rye.errors import RyeError
 
     looks = {

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import shown
-from rye.cli.terminal.printing import plain, print_json, style
+from rye.cli.invocation import Surroundings
+from rye.cli.output.paths import shown
+from rye.cli.output.printing import plain, print_json, style
 
 if TYPE_CHECKING:
-    from rye.cli.making.project import Setup
+    from rye.cli.new.project import Setup
 
 
 @click.command()
@@ -30,7 +30,7 @@ def command(surroundings: Surroundings, folder: str | None, as_json: bool) -> No
       rye init
       rye init my-project
     """
-    from rye.cli.making.project import set_up
+    from rye.cli.new.project import set_up
     from rye.errors import RyeError
 
     # Here, and not in the nearest project upwards: a folder below one may become one.

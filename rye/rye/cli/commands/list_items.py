@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.failure import tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.printing import print_json, print_table
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import tell
+from rye.cli.output.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def command(
       rye list --space system --json
     """
     from rye.catalogue.catalogue import Catalogue
-    from rye.cli.terminal.bar import watched
+    from rye.cli.output.bar import watched
 
     catalogue = Catalogue(surroundings.context, watch=watched)
     everything = everything or tool_type is not None

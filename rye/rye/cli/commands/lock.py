@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rye.cli.completion import offers
-from rye.cli.failure import LOCK, exit_code, tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import near, shown
-from rye.cli.terminal.printing import plain, print_json, print_table, style
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import LOCK, exit_code, tell
+from rye.cli.output.paths import near, shown
+from rye.cli.output.printing import plain, print_json, print_table, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rye.executor.locking import Locking
-    from rye.executor.pins import PinCheck, Pinned
+    from rye.executor.locks.pins import PinCheck, Pinned
+    from rye.executor.pinning import Locking
 
 
 @click.command()
@@ -43,7 +43,7 @@ def command(
       rye lock --update team/hello
       rye lock --check
     """
-    from rye.executor.locking import Locking
+    from rye.executor.pinning import Locking
 
     if check and (items or update):
         raise click.UsageError("--check checks every lockfile; leave out the rest")
@@ -108,7 +108,7 @@ def _as_json(pinned: Pinned) -> dict[str, object]:
 
 
 def _check(locking: Locking, *, as_json: bool) -> None:
-    from rye.cli.terminal.bar import watched
+    from rye.cli.output.bar import watched
 
     done = [locking.check(path) for path in watched(locking.lockfiles(), "checking")]
     if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rye.cli.surroundings import Surroundings
+from rye.cli.invocation import Surroundings
 from rye.mcp.settings import CLIENTS, ServerSettings
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _print_config(
     http: str | None,
     token_file: str | None,
 ) -> None:
-    from rye.cli.terminal.printing import plain, print_json
+    from rye.cli.output.printing import plain, print_json
     from rye.mcp.address import MCP_PATH, TOKEN_VARIABLE, fixed_address
     from rye.mcp.client_config import HttpServer, http_config, rye_command, stdio_config
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.making.templates import TEMPLATES
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import shown
-from rye.cli.terminal.printing import plain, print_json, style
+from rye.cli.invocation import Surroundings
+from rye.cli.new.templates import TEMPLATES
+from rye.cli.output.paths import shown
+from rye.cli.output.printing import plain, print_json, style
 
 if TYPE_CHECKING:
-    from rye.cli.making.tool import NewTool
+    from rye.cli.new.tool import NewTool
     from rye.spaces.model import SpaceName
 
 _LIST = "\n".join(f"      {each.name:<14} {each.summary}" for each in TEMPLATES)
@@ -61,8 +61,8 @@ def command(
     extension: str | None,
     as_json: bool,
 ) -> None:
-    from rye.cli.making.choice import find_template
-    from rye.cli.making.tool import new_tool
+    from rye.cli.new.choice import find_template
+    from rye.cli.new.tool import new_tool
     from rye.spaces.resolver import Resolver
 
     context = surroundings.context

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from rye.cli.completion import offers
-from rye.cli.running.request import RunRequest
-from rye.cli.surroundings import Surroundings
+from rye.cli.invocation import Surroundings
+from rye.cli.run.request import RunRequest
 
 
 class RunCommand(click.Command):
@@ -64,7 +64,7 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
       rye run rye/bash/bash command='sleep 9' --timeout 2
       rye run rye/bash/bash command=date --dry-run
     """
-    from rye.cli.running.run import run
+    from rye.cli.run.run import run
 
     request = RunRequest(
         item_id=item_id,

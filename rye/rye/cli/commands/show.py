@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from rye.cli.completion import offers
-from rye.cli.failure import tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.printing import echo, print_json
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import tell
+from rye.cli.output.printing import echo, print_json
 
 
 @click.command()
@@ -27,8 +27,8 @@ def command(surroundings: Surroundings, item: str, as_json: bool) -> None:
     """
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.example import example_parameters
-    from rye.cli.pages.item import as_json as json_page
-    from rye.cli.pages.item import example_call, objection, page
+    from rye.cli.output.item_page import as_json as json_page
+    from rye.cli.output.item_page import example_call, objection, page
     from rye.executor.inspection import inspect_chain
 
     context = surroundings.context

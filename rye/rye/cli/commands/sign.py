@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from rye.cli.completion import offers
-from rye.cli.failure import exit_code, tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import near
-from rye.cli.terminal.printing import print_json, print_table
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import exit_code, tell
+from rye.cli.output.paths import near
+from rye.cli.output.printing import print_json, print_table
 
 if TYPE_CHECKING:
-    from rye.cli.vouching.signing import Signing
+    from rye.cli.sign.signing import Signing
 
 
 @click.command()
@@ -41,9 +41,9 @@ def command(surroundings: Surroundings, targets: tuple[str, ...], as_json: bool)
       rye sign .ai/tools/team/hello.py
       rye sign 'team/**'
     """
-    from rye.cli.terminal.bar import watched
-    from rye.cli.vouching.signing import sign_targets
-    from rye.cli.vouching.targets import find_targets, own_spaces
+    from rye.cli.output.bar import watched
+    from rye.cli.sign.signing import sign_targets
+    from rye.cli.sign.targets import find_targets, own_spaces
     from rye.spaces.resolver import Resolver
 
     context = surroundings.context

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from rye.catalogue.definitions import FORMATS, Format
-from rye.cli.failure import tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.printing import print_json
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import tell
+from rye.cli.output.printing import print_json
 
 
 @click.command()
@@ -38,7 +38,7 @@ def command(
     """
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.definitions import definitions
-    from rye.cli.terminal.bar import watched
+    from rye.cli.output.bar import watched
 
     entries = [
         entry

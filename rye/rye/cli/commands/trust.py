@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rye.cli.completion import offers
-from rye.cli.failure import tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import near, shown
-from rye.cli.terminal.printing import plain, print_json, print_table
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import tell
+from rye.cli.output.paths import near, shown
+from rye.cli.output.printing import plain, print_json, print_table
 
 if TYPE_CHECKING:
     from rye.trust.key_source import KeyEntry
@@ -111,7 +111,7 @@ def share(surroundings: Surroundings, owner: str, as_json: bool) -> None:
     Examples:
       rye trust share --owner bob@example.org
     """
-    from rye.cli.vouching.key_sharing import share_key
+    from rye.cli.sign.key_sharing import share_key
 
     fingerprint, path = share_key(surroundings.context, owner)
     if as_json:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from rye.cli.completion import offers
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import shown
-from rye.cli.terminal.printing import print_json
+from rye.cli.invocation import Surroundings
+from rye.cli.output.paths import shown
+from rye.cli.output.printing import print_json
 
 
 @click.command()
@@ -23,7 +23,7 @@ def command(surroundings: Surroundings, items: tuple[str, ...], as_json: bool) -
     Examples:
       rye unlock team/hello
     """
-    from rye.executor.locking import Locking
+    from rye.executor.pinning import Locking
 
     locking = Locking(surroundings.context)
     removed = []

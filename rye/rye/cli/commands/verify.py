@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rye.cli.completion import offers
-from rye.cli.failure import TRUST, tell
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.paths import shown
-from rye.cli.terminal.printing import print_json, print_table
+from rye.cli.invocation import Surroundings
+from rye.cli.output.errors import TRUST, tell
+from rye.cli.output.paths import shown
+from rye.cli.output.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rye.cli.vouching.targets import Target
-    from rye.cli.vouching.verification import Verification
+    from rye.cli.sign.targets import Target
+    from rye.cli.sign.verification import Verification
     from rye.spaces.resolver import Resolver
 
 
@@ -44,8 +44,8 @@ def command(
       rye verify team/hello
       rye verify --all --json
     """
-    from rye.cli.terminal.bar import watched
-    from rye.cli.vouching.verification import verify_targets
+    from rye.cli.output.bar import watched
+    from rye.cli.sign.verification import verify_targets
     from rye.spaces.resolver import Resolver
 
     if targets and everything:
@@ -64,7 +64,7 @@ def command(
 
 
 def _found(targets: Sequence[str], resolver: Resolver, *, everything: bool) -> Sequence[Target]:
-    from rye.cli.vouching.targets import find_targets, items_of
+    from rye.cli.sign.targets import find_targets, items_of
 
     if targets:
         return find_targets(targets, resolver, Path.cwd(), globbed=resolver.spaces)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from rye.cli.surroundings import Surroundings
-from rye.cli.terminal.printing import plain
+from rye.cli.invocation import Surroundings
+from rye.cli.output.printing import plain
 from rye.errors import RyeError
 
 if TYPE_CHECKING:
     from rye.catalogue.entry import Summary
-    from rye.cli.running.shapes import Parameters, Shape
+    from rye.cli.run.shapes import Parameters, Shape
     from rye.context import Context
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -69,7 +69,7 @@ def fingerprints(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem
 def pairs(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     """``key=`` for the parameters of the item that was named before, and the values after it."""
     from rye.catalogue.catalogue import Catalogue
-    from rye.cli.running.shapes import Parameters
+    from rye.cli.run.shapes import Parameters
 
     entry = Catalogue(_context(ctx)).entry(ctx.params["item_id"])
     parameters = Parameters(entry.schema)

@@ -1,0 +1,154 @@
+"""One attempt at a call, in either mode: from a prepared request to a result."""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from lilux.primitives.http_client.config import HttpConfig
+from lilux.primitives.http_client.exchange import (
+    Body,
+    RequestFailedError,
+    foreign_errors,
+    header_dict,
+    media_type,
+    open_response,
+    parse_body,
+    read_body,
+    status_error,
+)
+from lilux.primitives.http_client.request import PreparedRequest
+from lilux.primitives.http_client.result import HttpResult
+from lilux.primitives.http_client.sinks import SinkFan
+from lilux.primitives.http_client.sse import SseEventTooLargeError, SseParser
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+async def whole_response(
+    client: "httpx2.AsyncClient", request: PreparedRequest, config: HttpConfig, seconds: float
+) -> HttpResult:
+    """Send ``request`` and read the body, all within ``seconds``.
+
+    Raises :class:`RequestFailedError` if there is no whole response.
+    """
+    with foreign_errors(request, limit=f"timed out after {seconds:g} seconds"):
+        async with (
+            asyncio.timeout(seconds),
+            open_response(
+                client, request, silence=None, follow=config.follow_redirects
+            ) as response,
+        ):
+            body = await read_body(response, config.max_body_bytes)
+    return _result(response, request, config, body)
+
+
+async def stream_response(
+    client: "httpx2.AsyncClient",
+    request: PreparedRequest,
+    config: HttpConfig,
+    fan: SinkFan,
+    seconds: float,
+) -> HttpResult:
+    """Send ``request`` and dispatch the events of its response to ``fan``.
+
+    ``seconds`` bound the wait for the response and each silence after it, and
+    ``config.stream_timeout`` the whole. Once events flow, a failure is a result and not a
+    :class:`RequestFailedError`: a second attempt would dispatch the same events again.
+    """
+    limit = f"timed out after {seconds:g} seconds"
+    with foreign_errors(request, limit=limit):
+        async with contextlib.AsyncExitStack() as stack:
+            async with asyncio.timeout(seconds):
+                response = await stack.enter_async_context(
+                    open_response(client, request, silence=seconds, follow=config.follow_redirects)
+                )
+                problem = _no_stream(response, request)
+                if problem is not None:
+                    body = await read_body(response, config.max_body_bytes)
+                    result = _result(response, request, config, body)
+                    result.success, result.error = False, problem
+                    return result
+            error = await _dispatch(response, request, config, fan, seconds)
+    return HttpResult(
+        success=error is None,
+        status_code=response.status_code,
+        body=fan.events,
+        headers=header_dict(response),
+        duration_ms=0,
+        error=error,
+        truncated=fan.truncated,
+    )
+
+
+async def _dispatch(
+    response: "httpx2.Response",
+    request: PreparedRequest,
+    config: HttpConfig,
+    fan: SinkFan,
+    seconds: float,
+) -> str | None:
+    """Read to the end of the stream; gives the error that ended it early, or ``None``."""
+    parser = SseParser(config.max_event_bytes)
+    silence = f"stream was silent for {seconds:g} seconds"
+    try:
+        async with (
+            asyncio.timeout(config.stream_timeout) as whole,
+            contextlib.aclosing(response.aiter_bytes()) as chunks,
+        ):
+            while True:
+                with foreign_errors(request, limit=silence):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return None
+                for event in parser.feed(chunk):
+                    await fan.write(event.data, seconds=config.timeout)
+                    if not fan.alive:
+                        return "every sink failed; sink_errors says how"
+    except SseEventTooLargeError:
+        return (
+            f"an event is larger than max_event_bytes ({config.max_event_bytes}); "
+            "raise it or ask for smaller events"
+        )
+    except TimeoutError:
+        if not whole.expired():
+            raise
+        return (
+            f"stream took longer than stream_timeout ({config.stream_timeout:g} seconds); raise it"
+        )
+    except RequestFailedError as failure:
+        return str(failure)
+
+
+def _no_stream(response: "httpx2.Response", request: PreparedRequest) -> str | None:
+    if not 200 <= response.status_code < 300:
+        return status_error(response, request)
+    content_type = header_dict(response).get("content-type", "")
+    if media_type(content_type) in ("", "text/event-stream"):
+        return None
+    # Taken apart and put into lower case, a credential would not be recognised any more.
+    shown = media_type(request.secrets.scrub(content_type))[:100]
+    return f"expected a text/event-stream, got {shown}; use mode sync for this address"
+
+
+def _result(
+    response: "httpx2.Response", request: PreparedRequest, config: HttpConfig, body: Body
+) -> HttpResult:
+    headers = header_dict(response)
+    error: str | None = None
+    if not 200 <= response.status_code < 400:
+        error = status_error(response, request)
+    elif body.truncated:
+        error = (
+            f"response body is larger than max_body_bytes ({config.max_body_bytes}); "
+            "raise it or ask for less"
+        )
+    return HttpResult(
+        success=error is None,
+        status_code=response.status_code,
+        body=parse_body(response, headers, body),
+        headers=headers,
+        duration_ms=0,
+        error=error,
+        truncated=body.truncated,
+    )

@@ -1,0 +1,147 @@
+"""Processes: run and wait, detach, end, ask. Everything goes through ``lilux-proc``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from lilux.primitives.subprocess.aio import Helper, helper_of_loop
+from lilux.primitives.subprocess.binary import find_helper
+from lilux.primitives.subprocess.relay import OutputRelay
+from lilux.primitives.subprocess.request import (
+    arguments,
+    check_pid,
+    check_seconds,
+    effective_env,
+    exec_request,
+    path_text,
+)
+from lilux.primitives.subprocess.result import SubprocessResult, exec_result, not_started
+from lilux.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["KillResult", "SpawnResult", "StatusResult", "SubprocessPrimitive", "SubprocessResult"]
+
+OnOutput = Callable[[str, str], object]
+
+
+class SpawnResult(Record):
+    """The start of a detached process."""
+
+    success: bool
+    pid: int | None = None
+    error: str | None = None
+    start_time: int | None = None
+    """Tells the process from a later one with the same pid; for ``kill`` and ``status``."""
+
+
+class KillResult(Record):
+    """The end of a process by its pid."""
+
+    success: bool
+    pid: int = 0
+    method: str = ""
+    """``terminated``, ``killed`` or ``already_dead``."""
+    error: str | None = None
+
+
+class StatusResult(Record):
+    """Whether a process is alive; a zombie is not."""
+
+    pid: int
+    alive: bool
+
+
+class SubprocessPrimitive:
+    """Runs processes. Stateless: the helper belongs to the event loop, not to this object.
+
+    Raises :class:`~lilux.primitives.errors.ConfigurationError` if ``lilux-proc`` is not there.
+    """
+
+    def __init__(self) -> None:
+        self._lilux_proc = find_helper()
+
+    async def execute(
+        self,
+        config: Mapping[str, Any],
+        params: Mapping[str, Any] | None = None,
+        *,
+        on_output: OnOutput | None = None,
+    ) -> SubprocessResult:
+        """Runs ``config["command"]`` and waits for it and for all that it started.
+
+        ``on_output(stream, text)`` gets output as it comes; it may be a coroutine function.
+        A config that makes no sense gives a failed result that names the key. Cancelling the
+        task ends the whole tree first. Raises :class:`~lilux.primitives.errors.HelperError` if
+        the helper dies.
+        """
+        try:
+            request = exec_request(config, {} if params is None else params)
+            helper = await self._helper()
+            if on_output is None:
+                return exec_result(await helper.request(request.fields, request.input_data), None)
+            async with OutputRelay(on_output) as relay:
+                fields = {**request.fields, "stream": True}
+                answer = await helper.request(fields, request.input_data, relay)
+            return exec_result(answer, relay.error)
+        except ValueError as error:
+            return not_started(str(error))
+
+    async def spawn(
+        self,
+        cmd: str,
+        args: Sequence[str],
+        log_path: str | os.PathLike[str] | None = None,
+        envs: Mapping[str, str] | None = None,
+    ) -> SpawnResult:
+        """Starts a process that outlives this one, once it really runs.
+
+        Its environment is this process's own with ``envs`` laid over it.
+        """
+        try:
+            fields = {
+                "op": "spawn",
+                "command": path_text("cmd", cmd),
+                "args": arguments(args),
+                "log_file": None if log_path is None else path_text("log_path", log_path),
+                "env": effective_env(envs, "merge"),
+                "env_mode": "exact",
+            }
+            header = await self._ask(fields)
+        except ValueError as error:
+            return SpawnResult(success=False, error=str(error))
+        return SpawnResult(header["success"], header["pid"], header["error"], header["start_time"])
+
+    async def kill(
+        self, pid: int, grace: float = 3.0, *, start_time: int | None = None
+    ) -> KillResult:
+        """SIGTERM, up to ``grace`` seconds, SIGKILL; a group if ``pid`` leads one."""
+        try:
+            check_pid(pid)
+            check_seconds("grace", grace)
+            fields = {"op": "kill", "pid": pid, "grace": grace, "start_time": start_time}
+            header = await self._ask(fields)
+        except ValueError as error:
+            return KillResult(success=False, pid=pid, error=str(error))
+        return KillResult(header["success"], pid, header["method"], header["error"])
+
+    async def status(self, pid: int, *, start_time: int | None = None) -> StatusResult:
+        """Whether the process is alive. A number that can be no pid is not."""
+        try:
+            check_pid(pid)
+            header = await self._ask({"op": "status", "pid": pid, "start_time": start_time})
+        except ValueError:
+            return StatusResult(pid, alive=False)
+        return StatusResult(pid, header["alive"])
+
+    async def _ask(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        header = (await (await self._helper()).request(fields)).header
+        if header["kind"] == "error":
+            raise ValueError(header["message"])
+        return header
+
+    async def _helper(self) -> Helper:
+        return await helper_of_loop(lambda: self._lilux_proc)

@@ -1,0 +1,64 @@
+"""The end of a job, as the answer of ``lilux-proc`` tells it."""
+
+from __future__ import annotations
+
+from lilux.primitives.subprocess.wire import Answer
+from lilux.record import Record
+
+
+class SubprocessResult(Record):
+    """The end of a job."""
+
+    success: bool
+    """True if the return code is 0."""
+    stdout: str
+    stderr: str
+    return_code: int
+    """The exit code; 128 + n after signal n; -1 if it did not start or timed out."""
+    duration_ms: float
+    timed_out: bool = False
+    signal: int | None = None
+    """The signal that ended the process, if one did."""
+    truncated_stdout: int = 0
+    """Bytes left out in the middle of ``stdout``."""
+    truncated_stderr: int = 0
+    tree_known_by: str = "not_started"
+    """How it is known what became of the job's processes: ``subreaper`` (all were seen),
+    ``process_group``, ``unknown``, or ``not_started``."""
+    background_ended: int = 0
+    """Processes that outlived the job's own and were ended."""
+    survivors: tuple[int, ...] = ()
+    """Processes that could not be ended."""
+    output_error: str | None = None
+    """Why output did not reach a callback or a file, if it did not."""
+
+
+def not_started(reason: str) -> SubprocessResult:
+    """The result of a job that could not even be asked for."""
+    return SubprocessResult(
+        success=False, stdout="", stderr=reason, return_code=-1, duration_ms=0.0
+    )
+
+
+def exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
+    """The result in a helper's answer; ``output_error`` says why a callback missed output."""
+    header, payload = answer.header, answer.payload
+    if header["kind"] == "error":
+        return not_started(header["message"])
+    cut = header["stdout_bytes"]
+    tree = header["tree"]
+    return SubprocessResult(
+        success=header["success"],
+        stdout=payload[:cut].decode("utf-8", "replace"),
+        stderr=payload[cut:].decode("utf-8", "replace"),
+        return_code=header["return_code"],
+        duration_ms=header["duration_ms"],
+        timed_out=header["timed_out"],
+        signal=header["signal"],
+        truncated_stdout=header["truncated"]["stdout"],
+        truncated_stderr=header["truncated"]["stderr"],
+        tree_known_by=tree["known_by"],
+        background_ended=tree["ended"],
+        survivors=tuple(tree["survivors"]),
+        output_error=output_error or header.get("file_error"),
+    )

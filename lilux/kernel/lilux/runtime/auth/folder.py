@@ -1,0 +1,119 @@
+"""Secrets in one folder, each in an encrypted file of its own."""
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from lilux.files.atomic import atomic_write
+from lilux.primitives.errors import AuthError, ConfigurationError, KeyFileError
+from lilux.runtime.auth.files import (
+    joined_names,
+    name_digest,
+    prepare_folder,
+    read_token_file,
+)
+
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_FORMAT = b"lilux-token-1\n"
+_MAX_FILE_BYTES = 1024 * 1024
+
+
+class FolderVault:
+    """Secrets in one folder, each in a file of its own, encrypted with the folder's random key.
+
+    A file is bound to its store and service: changed or put in another's place, it is refused.
+    """
+
+    def __init__(self, folder: Path, store_name: str) -> None:
+        self._folder = folder
+        self._store_name = store_name
+        self._key_path = folder / "key"
+
+    @property
+    def identity(self) -> object:
+        return (os.path.realpath(self._folder), self._store_name)
+
+    def holds(self, service: str) -> bool:
+        return os.path.lexists(self._path(service))
+
+    def read(self, service: str) -> bytes | None:
+        path = self._path(service)
+        sealed = read_token_file(path, limit=_MAX_FILE_BYTES)
+        if sealed is None:
+            return None
+        key = self._read_key()
+        advice = f"clear it with clear_token({service!r}) and authenticate again"
+        if key is None:
+            raise AuthError(
+                f"the token of {service!r} cannot be read, as {self._key_path} is gone: {advice}"
+            )
+        body = sealed.removeprefix(_FORMAT)
+        try:
+            if len(body) != len(sealed) - len(_FORMAT):
+                raise InvalidTag
+            nonce, ciphertext = body[:_NONCE_BYTES], body[_NONCE_BYTES:]
+            return AESGCM(key).decrypt(nonce, ciphertext, self._bound_to(service))
+        except (InvalidTag, ValueError):
+            raise AuthError(
+                f"the token of {service!r} in {path} was changed, belongs to another service"
+                f" or was written with another key: {advice}"
+            ) from None
+
+    def write(self, service: str, secret: bytes) -> None:
+        prepare_folder(self._folder)
+        key = self._read_or_make_key()
+        nonce = os.urandom(_NONCE_BYTES)
+        ciphertext = AESGCM(key).encrypt(nonce, secret, self._bound_to(service))
+        path = self._path(service)
+        try:
+            atomic_write(path, _FORMAT + nonce + ciphertext, mode=0o600)
+        except OSError as error:
+            raise self._unwritable(path, error) from None
+
+    def remove(self, service: str) -> None:
+        path = self._path(service)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._unwritable(path, error) from None
+
+    def _path(self, service: str) -> Path:
+        # A digest, so that no name is a path, too long, or told by a listing of the folder.
+        return self._folder / f"{name_digest(self._store_name, service)}.token"
+
+    def _bound_to(self, service: str) -> bytes:
+        return _FORMAT + joined_names(self._store_name, service)
+
+    def _read_key(self) -> bytes | None:
+        key = read_token_file(self._key_path, limit=_KEY_BYTES)
+        if key is not None and len(key) != _KEY_BYTES:
+            raise KeyFileError(
+                f"{self._key_path} is not a key of {_KEY_BYTES} bytes"
+                ": put the right one back, or remove it and authenticate again"
+            )
+        return key
+
+    def _read_or_make_key(self) -> bytes:
+        while True:
+            key = self._read_key()
+            if key is not None:
+                return key
+            key = os.urandom(_KEY_BYTES)
+            try:
+                atomic_write(self._key_path, key, mode=0o600, create_only=True)
+            except FileExistsError:
+                # Another process made one at the same moment, and may have used it already.
+                continue
+            except OSError as error:
+                raise self._unwritable(self._key_path, error) from None
+            return key
+
+    @staticmethod
+    def _unwritable(path: Path, error: OSError) -> ConfigurationError:
+        reason = (error.strerror or type(error).__name__).lower()
+        return ConfigurationError(
+            f"cannot write {path} ({reason}): pass a storage_dir that you can write to"
+        )

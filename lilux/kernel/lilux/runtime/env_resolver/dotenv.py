@@ -1,0 +1,131 @@
+"""The ``.env`` file of a project: ``KEY=value`` lines, taken literally.
+
+A ``.env`` comes with a checkout, so it may name values but not choose code that is loaded into
+every process: loader variables in it are ignored, with a notice in the log.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from pathlib import Path
+
+from lilux.files.bounded_read import FileTooLargeError, NotRegularFileError, read_bounded
+from lilux.patterns import pattern
+from lilux.primitives.errors import ConfigurationError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dotenv.parser import Binding
+
+MAX_BYTES = 1024 * 1024
+# A file of half a million wrong lines is not to fill the log.
+_MAX_NOTICES = 20
+
+_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXPORT_LINE = pattern(r"\s*export\s")
+# Each of these makes a program load or start something that the file chooses.
+_LOADER_NAME = pattern(
+    r"(?:LD_|DYLD_).*|GCONV_PATH|GLIBC_TUNABLES"
+    r"|BASH_ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND"
+    r"|PYTHON(?:STARTUP|PATH|HOME|USERBASE|PLATLIBDIR|PYCACHEPREFIX|BREAKPOINT|EXECUTABLE|INSPECT)"
+    r"|NODE_(?:OPTIONS|PATH|REPL_EXTERNAL_MODULE)|(?:PERL5|LUA_).*|PERLLIB|RUBYOPT|RUBYLIB|GEM_.*"
+    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH"
+    r"|GIT_(?:SSH|CONFIG|ALTERNATE).*|GIT_(?:EXEC_PATH|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR)"
+    r"|GIT_(?:ASKPASS|PROXY_COMMAND|TEMPLATE_DIR|DIR|COMMON_DIR|WORK_TREE)|SSH_ASKPASS"
+    r"|(?:UV|PIP|NPM_CONFIG)_.*|PAGER|MANPAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE"
+    # Where programs look for their settings, by which git for one starts others.
+    r"|HOME|XDG_(?:CONFIG|DATA)_(?:HOME|DIRS)|ZDOTDIR|GNUPGHOME|SHELL"
+    r"|OPENSSL_(?:CONF|ENGINES|MODULES)|MAKEFILES|MAKEFLAGS|(?:CARGO|RUSTUP)_HOME|RUSTC(?:_.*)?",
+    re.IGNORECASE,
+)
+
+
+def read_dotenv(path: Path) -> dict[str, str]:
+    """The variables of a ``.env`` file; none if there is no such file.
+
+    Comments and ``export`` lines are skipped, quotes removed, ``${…}`` is not expanded. Raises
+    :class:`ConfigurationError` if the file cannot be read, is not UTF-8 or is larger than 1 MiB.
+    """
+    return DotenvFile(path).variables()
+
+
+class DotenvFile:
+    """A ``.env`` that is asked for again and again: read each time, parsed when its bytes changed.
+
+    So what is left out of it is told in the log once, not for each job.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._name = os.fspath(path)
+        self._content: bytes | None = b""
+        self._variables: dict[str, str] = {}
+
+    def variables(self) -> dict[str, str]:
+        """Like :func:`read_dotenv`; the very same dict while nothing changed. Not to be changed."""
+        content = self._read()
+        if content != self._content:
+            self._variables = {} if content is None else self._parse(content)
+            self._content = content
+        return self._variables
+
+    def _read(self) -> bytes | None:
+        # Most projects have none, and this question costs less than an open that fails.
+        if self._content is None and not os.access(self._name, os.F_OK):
+            return None
+        try:
+            return read_bounded(self.path, MAX_BYTES)
+        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
+            return None
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ConfigurationError(
+                f"{self.path} cannot be read: {reason}; mend or remove it"
+            ) from error
+        except FileTooLargeError as error:
+            raise ConfigurationError(
+                f"{self.path} is larger than {MAX_BYTES} bytes; keep only KEY=value lines in it"
+            ) from error
+
+    def _parse(self, content: bytes) -> dict[str, str]:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{self.path} is not UTF-8 text; mend or remove it") from error
+        return parse_dotenv(text, str(self.path))
+
+
+def parse_dotenv(text: str, source: str) -> dict[str, str]:
+    """The variables in ``text``; a line that is left out is named in the log by its number."""
+    import logging
+
+    from dotenv.parser import parse_stream
+
+    log = logging.getLogger(__name__)
+    variables: dict[str, str] = {}
+    ignored: list[str] = []
+    for binding in parse_stream(io.StringIO(text)):
+        name, value = binding.key, binding.value
+        if _EXPORT_LINE.match(binding.original.string):
+            continue
+        if name is None and not binding.error:
+            continue
+        if name is None or value is None or not _NAME.fullmatch(name) or "\0" in value:
+            ignored.append(f"line {_first_line(binding)} is not KEY=value; ignored")
+        elif _LOADER_NAME.fullmatch(name):
+            ignored.append(f"{name} is ignored: it decides what processes load")
+        else:
+            variables[name] = value
+    for notice in ignored[:_MAX_NOTICES]:
+        log.warning("%s: %s", source, notice)
+    if len(ignored) > _MAX_NOTICES:
+        log.warning("%s: %d more lines are ignored", source, len(ignored) - _MAX_NOTICES)
+    return variables
+
+
+def _first_line(binding: Binding) -> int:
+    text = binding.original.string
+    blank = text[: len(text) - len(text.lstrip())]
+    return binding.original.line + len(blank.splitlines())

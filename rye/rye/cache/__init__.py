@@ -1,0 +1,1 @@
+"""What one process stores on disk for the next."""

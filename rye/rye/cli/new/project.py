@@ -1,0 +1,87 @@
+"""What ``rye init`` makes, and what it finds to be there already."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from lilux.primitives.signing import PRIVATE_KEY_FILE
+
+from rye.cli.new.templates import TEMPLATES
+from rye.cli.new.tool import key_folder, new_tool
+from rye.context import Context
+from rye.spaces.resolver import Resolver
+from rye.trust.signer import Signer
+
+FIRST_TOOL = "hello"
+_FIRST_DESCRIPTION = "Greets somebody: a first tool to try and to change"
+
+
+class Setup(NamedTuple):
+    """A project that is ready. ``created`` is empty if it was before."""
+
+    project: Path
+    key_folder: Path
+    fingerprint: str
+    created: tuple[Path, ...]
+    first_tool: str | None
+    """The tool to try: the one that was made, also by an earlier call."""
+    notes: tuple[str, ...]
+
+
+def set_up(folder: Path) -> Setup:
+    """Make what is missing in a folder that exists; a first tool only if there is no other.
+
+    Raises :class:`KeyStoreError` if the user's key cannot be used, and the system's ``OSError``.
+    """
+    context = Context.from_machine(folder)
+    created: list[Path] = []
+    keys = key_folder(context)
+    had_key = (keys / PRIVATE_KEY_FILE).exists()
+    signer = Signer.of_user(keys)
+    if not had_key:
+        created.append(keys)
+    tools = context.project_path / ".ai" / "tools"
+    if not tools.is_dir():
+        tools.mkdir(parents=True)
+        created.append(tools)
+    resolver = Resolver(context)
+    items = [found.item_id for found in resolver.iter_items(resolver.spaces[0])]
+    if not items:
+        made = new_tool(FIRST_TOOL, TEMPLATES[0], context, resolver, description=_FIRST_DESCRIPTION)
+        created.append(made.path)
+    return Setup(
+        project=context.project_path,
+        key_folder=keys,
+        fingerprint=signer.fingerprint,
+        created=tuple(created),
+        first_tool=FIRST_TOOL if not items or FIRST_TOOL in items else None,
+        notes=tuple(_notes(context)),
+    )
+
+
+def _notes(context: Context) -> list[str]:
+    """What git would do that nobody wants."""
+    project = context.project_path
+    notes = []
+    if _git_ignores(project, ".ai/tools") is True:
+        notes.append("git ignores .ai/tools here: to share your tools, add !/.ai/ to .gitignore")
+    if project == context.user_space and _git_ignores(project, ".ai/keys") is False:
+        notes.append("your key is in this git repository: add /.ai/keys/ to .gitignore")
+    return notes
+
+
+def _git_ignores(project: Path, path: str) -> bool | None:
+    """Whether git leaves ``path`` out; ``None`` if there is no git or no repository."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(project), "check-ignore", "--quiet", "--no-index", path],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return {0: True, 1: False}.get(done.returncode)

@@ -1,1 +1,0 @@
-"""What is printed of one item: its page, and the chain that it runs on."""

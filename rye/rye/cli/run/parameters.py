@@ -1,0 +1,72 @@
+"""The parameters of a call, from ``--params`` and from ``key=value``."""
+
+from __future__ import annotations
+
+import sys
+
+from rye.errors import ParameterError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rye.cli.run.request import RunRequest
+
+MAX_BYTES = 64 * 1024 * 1024
+
+_HINT = "pass a JSON object, @FILE for one in a file, or - for one on stdin"
+
+
+def parameters_of(request: RunRequest, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All parameters; ``key=value`` goes before ``--params``. Raises :class:`ParameterError`."""
+    given = {} if request.params is None else _object(request.params)
+    if request.pairs:
+        from rye.cli.run.values import parse_values
+
+        given |= parse_values(request.pairs, schema, item_id=request.item_id)
+    return given
+
+
+def _object(params: str) -> dict[str, Any]:
+    import json
+
+    text: str | bytes = params
+    if params == "-":
+        text = _bounded(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
+    elif params.startswith("@"):
+        text = _bounded(_read(params[1:]), params[1:])
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _wrong(f"not JSON at {where} ({error.msg.lower()})") from None
+    except (ValueError, RecursionError):
+        raise _wrong("not JSON") from None
+    if not isinstance(value, dict):
+        raise _wrong("not an object")
+    return value
+
+
+def _read(path: str) -> bytes:
+    try:
+        # Not only plain files: a shell hands over the output of a command as a pipe.
+        with open(path, "rb") as file:  # noqa: PTH123 - nothing else here needs pathlib
+            return file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise _wrong(f"{path!r}: {reason.lower()}") from None
+
+
+def _bounded(data: bytes, name: str) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise _wrong(f"{name!r} has more than {MAX_BYTES} bytes")
+    return data
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _wrong(issue: str) -> ParameterError:
+    return ParameterError("wrong --params", [issue], hint=_HINT)

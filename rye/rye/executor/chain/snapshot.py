@@ -1,0 +1,176 @@
+"""The items of one call, each read once.
+
+A :class:`Library` lasts as long as its executor and remembers; a :class:`Snapshot` lasts for one
+call. Within a snapshot a file has one content, so the lock, the signature and the metadata are
+judged on the same bytes. What the library remembers is used only for bytes with the same hash; the
+trust store remembers its verdicts itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rye.cache.disk import cache_of
+from rye.context import Context
+from rye.executor.caches import BoundedDict, CacheEntry
+from rye.executor.chain.known_file import KnownFile
+from rye.executor.chain.verified_files import VerifiedFiles
+from rye.formats import format_of
+from rye.items.element import ChainElement, Metadata
+from rye.items.reader import read_item
+from rye.items.stored_metadata import metadata_from_json, metadata_to_json
+from rye.spaces.ids import check_item_id
+from rye.spaces.model import PRECEDENCE, Resolution, Space
+from rye.spaces.resolver import Resolver
+from rye.trust.model import Verdict
+from rye.trust.store import TrustStore
+from rye.trust.verify import judge, verify_item
+
+_ANY_SPACE = max(PRECEDENCE.values())
+_FILELESS = Metadata(tool_type="primitive", executor_id=None)
+
+
+class Library:
+    """The spaces, the trust store, and what is remembered about files."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.disk_cache = cache_of(context.user_space)
+        self.resolver = Resolver(context)
+        self.store = TrustStore(context, spaces=self.resolver.spaces, disk_cache=self.disk_cache)
+        self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
+        self.known_files: dict[Path, KnownFile] = BoundedDict()
+        self.verified_files = VerifiedFiles()
+
+    def snapshot(self) -> Snapshot:
+        """A fresh view of the files, for one call."""
+        return Snapshot(self)
+
+
+class Snapshot:
+    """The files as this call sees them."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self.trust_stamp = library.store.stamp()
+        self._resolutions: dict[tuple[str, int], Resolution] = {}
+        self._files: dict[Path, KnownFile] = {}
+
+    @property
+    def resolver(self) -> Resolver:
+        """The resolver that this snapshot asks."""
+        return self._library.resolver
+
+    def resolve(self, item_id: str, from_space: Space | None = None) -> Resolution:
+        """Like ``Resolver.resolve``, with one answer for the whole call."""
+        if type(item_id) is not str:
+            check_item_id(item_id)
+        key = (item_id, _ANY_SPACE if from_space is None else from_space.precedence)
+        resolution = self._resolutions.get(key)
+        if resolution is None:
+            resolution = self.resolver.resolve(item_id, from_space=from_space)
+            self._resolutions[key] = resolution
+        return resolution
+
+    def files(self, resolutions: Iterable[Resolution]) -> tuple[KnownFile, ...]:
+        """The files as this call reads them; what has none is left out."""
+        return tuple(self._read(one) for one in resolutions if one.path is not None)
+
+    def reads_again(self, files: Iterable[KnownFile]) -> bool:
+        """Whether this call reads the same content in each of them as an earlier one did."""
+        for file in files:
+            path = file.file.path
+            seen = self._files.get(path)
+            if seen is not None:
+                if seen.digest != file.digest:
+                    return False
+            elif file.is_unchanged():
+                self._files[path] = file
+            else:
+                return False
+        return True
+
+    def verdict(self, resolution: Resolution) -> Verdict:
+        """What the trust store says of the file; it must have one."""
+        file = self._read(resolution).file
+        return judge(file, format_of(file.path).comment, self._library.store)
+
+    def metadata(self, resolution: Resolution) -> Metadata:
+        """What the file declares; raises ``ItemFormatError``."""
+        if resolution.path is None:
+            return _FILELESS
+        read = self._read(resolution)
+        known = self._library.metadata_cache.get(resolution.path)
+        if known and known.content_hash == read.digest:
+            return known.data
+        metadata = self._parse(read)
+        self._library.metadata_cache[resolution.path] = CacheEntry(metadata, read.digest)
+        return metadata
+
+    def _parse(self, read: KnownFile) -> Metadata:
+        """As the disk cache has it, or anew. The same bytes mean one thing in each format."""
+        disk_cache = self._library.disk_cache
+        found = format_of(read.file.path)
+        kind = f"metadata {found.kind} {found.comment}"
+        metadata = metadata_from_json(disk_cache.recall(kind, read.digest))
+        if metadata is None:
+            from rye.items.metadata import parse_metadata
+
+            metadata = parse_metadata(read.file)
+            disk_cache.keep(kind, read.digest, metadata_to_json(metadata))
+        return metadata
+
+    def element(self, resolution: Resolution) -> ChainElement:
+        """The verified item as an element of a chain.
+
+        Raises ``TrustError`` before a file that may not run is parsed, then ``ItemFormatError``.
+        """
+        integrity = signer = ""
+        if resolution.path is not None:
+            verdict = self.verdict(resolution)
+            if not verdict.trusted:
+                self.refuse(resolution)
+            integrity, signer = verdict.content_hash, verdict.fingerprint
+        return ChainElement(
+            item_id=resolution.item_id,
+            path=resolution.path,
+            space=resolution.space,
+            metadata=self.metadata(resolution),
+            integrity=integrity,
+            signer=signer,
+            resolution=resolution,
+        )
+
+    def refuse(self, resolution: Resolution) -> None:
+        """Raise the ``TrustError`` that the file deserves; returns if it deserves none."""
+        file = self._read(resolution).file
+        verify_item(file, format_of(file.path).comment, self._library.store, resolution.item_id)
+
+    def vouch(self, path: str, root: Path, name: str) -> str:
+        """The content hash of a file below ``root`` that is no item but runs too.
+
+        Raises ``TrustError``, and the errors of :func:`rye.items.reader.read_item`.
+        """
+        verified = self._library.verified_files
+        content_hash = verified.recall(path, root, self.trust_stamp)
+        if content_hash is None:
+            file = read_item(Path(path), root)
+            comment = format_of(file.path).comment
+            store = self._library.store
+            content_hash = verify_item(file, comment, store, name).content_hash
+            # By the state that it was judged by, which another call may have renewed meanwhile.
+            verified.keep(file, root, store.seen, content_hash)
+        return content_hash
+
+    def _read(self, resolution: Resolution) -> KnownFile:
+        path = resolution.path
+        assert path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect
+        known = self._files.get(path)
+        if known is None:
+            known = self._library.known_files.get(path)
+            if known is None or not known.is_unchanged():
+                known = KnownFile.of(read_item(path, resolution.space.root))
+                self._library.known_files[path] = known
+            self._files[path] = known
+        return known

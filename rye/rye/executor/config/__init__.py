@@ -1,0 +1,1 @@
+"""The configuration of the primitive that a chain ends in."""

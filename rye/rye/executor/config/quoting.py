@@ -1,0 +1,337 @@
+"""Values in the text of a shell script, so that each arrives unchanged as part of one word.
+
+The script is the author's. A placeholder is accepted in one kind of place only: in an argument of
+a simple command whose name is written out, and which takes its arguments as data. There
+
+- outside of quotes, the value is put in single quotes;
+- inside quotes, these are closed before the value and opened again behind it.
+
+Everything else is refused: what a shell evaluates although it is quoted (assignments, subscripts,
+arithmetic, tests, names of variables), what is parsed a second time, redirections, and all that
+stands behind something whose end this reading of the script does not know for certain. There is
+always another way: pass the value as an argument, and write ``"$1"``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+from lilux.patterns import pattern
+from lilux.record import Record
+from lilux.templating import Placeholder, substitute
+
+from rye.errors import ConfigTemplateError
+from rye.executor.config.shells import takes_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, NoReturn
+
+    Quotes = Literal["none", "single", "double"]
+
+HINT = 'pass it as an argument after the script and a name for $0, and write "$1" in its place'
+
+_CLOSING = {"none": "", "single": "'", "double": '"'}
+
+# The shell's own expansions that hold no quotes and nothing nested.
+_PLAIN_EXPANSION = pattern(r"\$\{[^{}()'\"`$\\\n]*\}")
+_PLAIN_ARITHMETIC = pattern(r"\$\(\((?:[^{}()'\"`$\\]|\$\w+)*\)\)")
+_SUBSCRIPT = pattern(r"\$\w*\[")
+_BLANKS = " \t"
+_SEPARATORS = frozenset("\n;&|")
+# A name, and then the end of the word: nothing that could make it another name.
+_COMMAND = pattern(r"([A-Za-z_./][\w./+-]*)(?=[ \t\n;&|)]|$)", re.ASCII)
+_ASSIGNMENT = pattern(r"[A-Za-z_]\w*=[\w./:,@%+-]*(?=[ \t\n;&|)]|$)", re.ASCII)
+_REDIRECTION = pattern(r"[<>]+[&|!]*")
+_OPENS = pattern(r"(?:if|then|else|elif|while|until|do|!|\{)(?=[ \t\n]|$)")
+_CLOSES = pattern(r"(?:fi|done|\})(?=[ \t\n;&|)]|$)")
+_HARMLESS_SET = pattern(
+    r"set(?:[ \t]+(?:[-+][euxf]+|[-+][eux]*o[ \t]+pipefail))+[ \t]*(?=[\n;&|]|$)"
+)
+# Texts alone: ksh and zsh evaluate the argument of a number.
+_PRINTF = pattern(
+    r"""printf[ \t]+(?P<quote>['"])"""
+    r"""(?!-)(?:[^%'"`$\\]|\\[abfnrtv0]|%%|%-?\d*(?:\.\d+)?s)*(?P=quote)[ \t]"""
+    r"""|printf[ \t]+(?:%s)+(?:\\\\n)?[ \t]"""
+)
+# What may give the names of commands another meaning, or the signs of the shell.
+_CHANGES_THE_READING = frozenset((
+    "alias", "unalias", "autoload", "emulate", "enable", "function", "set", "setopt", "shopt",
+    "unsetopt", "zmodload", "case", "coproc", "foreach", "repeat", "select", "time",
+))  # fmt: skip
+
+
+def quote(value: str) -> str:
+    """``value`` in single quotes, always.
+
+    ``shlex.quote`` leaves plain words bare, and bare words can mean something: ``2`` before ``>``,
+    ``A=b`` before a command, ``if``, ``=ls`` in zsh.
+    """
+    import shlex
+
+    quoted = shlex.quote(value)
+    return quoted if quoted.startswith("'") else f"'{quoted}'"
+
+
+def fill_script(script: str, fill: Callable[[Placeholder], str | None], where: str) -> str:
+    """``script`` with each placeholder replaced by the quoted answer of ``fill``.
+
+    ``None`` leaves a placeholder as it is, as a part of the script. Raises
+    :class:`ConfigTemplateError`, which begins with ``where``, for one that cannot be made safe.
+    """
+    values: dict[int, str] = {}
+    spans: dict[int, _Span] = {}
+
+    def collect(placeholder: Placeholder) -> None:
+        value = fill(placeholder)
+        if value is not None:
+            values[placeholder.start] = value
+            spans[placeholder.start] = _Span(placeholder)
+
+    substitute(script, collect)
+    if not values:
+        return script
+    quotes = _Reader(script, spans, where).read()
+
+    def replace(placeholder: Placeholder) -> str | None:
+        if placeholder.start not in values:
+            return None
+        closing = _CLOSING[quotes[placeholder.start]]
+        return f"{closing}{quote(values[placeholder.start])}{closing}"
+
+    return substitute(script, replace)
+
+
+class _Span:
+    """How far a placeholder reaches, and how to call it in a message."""
+
+    def __init__(self, placeholder: Placeholder) -> None:
+        name, default = placeholder.name, placeholder.default
+        if placeholder.kind == "param":
+            self.label = f"{{{name}}}"
+            length = len(self.label)
+        else:
+            self.label = f"${{{name}}}"
+            length = len(self.label) + (0 if default is None else len(default) + 2)
+        self.end = placeholder.start + length
+
+
+class _Frame(Record):
+    """A stretch of commands or of text in double quotes; frames nest."""
+
+    double: bool = False
+    closes: bool = False
+    """Whether a parenthesis ends it."""
+    subshell: bool = False
+    command: bool = False
+    """Whether the current command has begun."""
+    refused: str = ""
+    """Why none of its words may hold a value."""
+    data_from: int = 0
+    word: int = 0
+    """Where the current word begins."""
+
+
+class _Reader:
+    """One reading of a script."""
+
+    def __init__(self, text: str, spans: dict[int, _Span], where: str) -> None:
+        self._text = text
+        self._spans = spans
+        self._where = where
+        self._frames = [_Frame()]
+        self._quotes: dict[int, Quotes] = {}
+
+    def read(self) -> dict[int, Quotes]:
+        """In which quotes each placeholder stands."""
+        at = 0
+        while at < len(self._text) and len(self._quotes) < len(self._spans):
+            frame = self._frames[-1]
+            if at in self._spans:
+                at = self._note(at, "double" if frame.double else "none")
+            elif frame.double:
+                at = self._in_quotes(at)
+            elif frame.command:
+                at = self._in_arguments(at, frame)
+            else:
+                at = self._before_command(at, frame)
+        return self._quotes
+
+    def _note(self, at: int, quotes: Quotes) -> int:
+        for frame, inner in pairwise([*self._frames, None]):
+            if frame is None or frame.double or (inner is not None and inner.subshell):
+                continue
+            if not frame.command:
+                self._refuse(at, "stands where a command begins")
+            if frame.refused:
+                self._refuse(at, frame.refused)
+            if at < frame.data_from:
+                self._refuse(at, "stands in a format")
+            before = self._text[: frame.word].rstrip(_BLANKS + "\\\n")
+            if before.endswith(("<", ">", "<&", ">&", ">|")):
+                self._refuse(at, "stands in a redirection")
+        self._quotes[at] = quotes
+        return self._spans[at].end
+
+    def _in_quotes(self, at: int) -> int:
+        if self._text[at] == '"':
+            self._frames.pop()
+            return at + 1
+        return self._anywhere(at)
+
+    def _before_command(self, at: int, frame: _Frame) -> int:  # noqa: PLR0911 - one per sign
+        char = self._text[at]
+        if char in _BLANKS:
+            return at + 1
+        if char in _SEPARATORS or char == ")":
+            return self._separator(at)
+        if self._text.startswith("((", at):
+            self._doubt(at, "stands in or behind arithmetic")
+        if char == "(":
+            self._frames.append(_Frame(closes=True, subshell=True))
+            return at + 1
+        if char == "#":
+            return self._comment(at)
+        if self._text.startswith("\\\n", at):
+            return self._escape(at)
+        if self._text.startswith("[[", at):
+            self._doubt(at, "stands in or behind a test")
+        for skipped in (_OPENS, _ASSIGNMENT, _HARMLESS_SET):
+            if match := skipped.match(self._text, at):
+                return match.end()
+        frame.command, frame.word = True, at
+        if closing := _CLOSES.match(self._text, at):
+            frame.refused = f"stands behind '{closing.group()}'"
+            return closing.end()
+        return self._command(at, frame)
+
+    def _command(self, at: int, frame: _Frame) -> int:
+        match = _COMMAND.match(self._text, at)
+        if match is None or match.end() in self._spans:
+            frame.refused = "stands in an assignment, or behind a command that is not a plain name"
+            return at
+        name, end = match.group(), match.end()
+        frame.refused = ""
+        frame.data_from = end
+        if name in _CHANGES_THE_READING:
+            self._doubt(end, f"stands in or behind '{name}'")
+        if name == "printf":
+            form = _PRINTF.match(self._text, at)
+            frame.data_from = form.end() if form else len(self._text)
+        elif takes_code(name):
+            frame.refused = f"is an argument of '{name}', which may evaluate it"
+        return end
+
+    def _in_arguments(self, at: int, frame: _Frame) -> int:  # noqa: PLR0911 - one per sign
+        char = self._text[at]
+        if char in _SEPARATORS or char == ")":
+            return self._separator(at)
+        if char in _BLANKS:
+            frame.word = at + 1
+            return at + 1
+        if char == "(":
+            self._doubt(at, "stands in or behind parentheses that are no command by themselves")
+        if redirection := _REDIRECTION.match(self._text, at):
+            return self._redirection(redirection, frame)
+        if char == "#" and at == frame.word:
+            return self._comment(at)
+        if at == frame.word and self._text.startswith("[[", at):
+            self._doubt(at, "stands in or behind a test")
+        if char == "{" and at == frame.word and self._text[at + 1 : at + 2] in (" ", "\t", "\n"):
+            self._doubt(at, "stands behind a brace that may begin a block")
+        if char == "'":
+            return self._single(at)
+        if char == '"':
+            self._frames.append(_Frame(double=True))
+            return at + 1
+        return self._anywhere(at)
+
+    def _anywhere(self, at: int) -> int:
+        """What means the same inside and outside of double quotes."""
+        match self._text[at]:
+            case "\\":
+                return self._escape(at)
+            case "$":
+                return self._dollar(at)
+            case "`":
+                self._doubt(at, "stands in or behind backquotes")
+        return at + 1
+
+    def _redirection(self, match: re.Match[str], frame: _Frame) -> int:
+        at, end = match.span()
+        if match.group().startswith("<<") and match.group() != "<<<":
+            self._doubt(at, "stands in or behind a here-document")
+        frame.word = end
+        return end
+
+    def _separator(self, at: int) -> int:
+        frame = self._frames[-1]
+        if self._text.startswith("&>", at):
+            self._doubt(at, "stands behind '&>', which not every shell knows")
+        if self._text[at] == ")":
+            if not frame.closes:
+                self._doubt(at, "stands behind a parenthesis that nothing opened")
+            self._frames.pop()
+            if frame.subshell:
+                outer = self._frames[-1]
+                outer.command, outer.refused = True, "stands behind a subshell"
+                outer.word = at + 1
+        else:
+            frame.command, frame.refused = False, ""
+        return at + 1
+
+    def _single(self, at: int) -> int:
+        at += 1
+        while at < len(self._text) and (at in self._spans or self._text[at] != "'"):
+            at = self._note(at, "single") if at in self._spans else at + 1
+        return at + 1
+
+    def _escape(self, at: int) -> int:
+        if at + 1 in self._spans:
+            self._refuse(at + 1, "stands behind a backslash")
+        if self._text.startswith("\\\n#", at):
+            self._doubt(at, "stands behind a '#' that may be a comment or not")
+        return at + 2
+
+    def _dollar(self, at: int) -> int:
+        if at + 1 in self._spans:
+            self._refuse(at + 1, "stands behind a dollar sign")
+        following = self._text[at + 1 : at + 2]
+        if _SUBSCRIPT.match(self._text, at):
+            self._doubt(at, "stands in or behind a subscript")
+        if plain := _PLAIN_EXPANSION.match(self._text, at) or _PLAIN_ARITHMETIC.match(
+            self._text, at
+        ):
+            return plain.end()
+        if following == "{":
+            self._doubt(at, "stands in or behind an expansion that holds quotes or others")
+        if self._text.startswith("$((", at):
+            self._doubt(at, "stands in or behind arithmetic")
+        if following == "'" and not self._frames[-1].double:
+            self._doubt(at, "stands in or behind $'…', which not every shell knows")
+        if following == "(":
+            self._frames.append(_Frame(closes=True))
+            return at + 2
+        # `$#` begins no comment, `$$` no second expansion.
+        return at + (2 if following and following in "#$?!*@-" else 1)
+
+    def _comment(self, at: int) -> int:
+        newline = self._text.find("\n", at)
+        end = newline if newline >= 0 else len(self._text)
+        for start in self._spans:
+            if at < start < end:
+                self._refuse(start, "stands in a comment")
+        return end
+
+    def _doubt(self, at: int, why: str) -> None:
+        """From here on the reading is not certain; :meth:`read` ends if nothing follows."""
+        for start in sorted(self._spans):
+            if start >= at:
+                self._refuse(start, why)
+
+    def _refuse(self, start: int, why: str) -> NoReturn:
+        raise ConfigTemplateError(
+            f"{self._where}: {self._spans[start].label} {why}, where no quoting is safe", hint=HINT
+        )

@@ -1,0 +1,1 @@
+"""Lockfiles: found, verified, written."""

@@ -1,0 +1,221 @@
+"""The lock of one tool: verified before its chain is built, made after its first success."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lilux.primitives.lockfile import Lockfile
+
+from rye.errors import (
+    ItemFormatError,
+    LockCorruptError,
+    LockError,
+    LockMissingError,
+    LockShadowedError,
+    LockTamperedError,
+    LockUpgradeError,
+)
+from rye.executor.caches import BoundedDict
+from rye.executor.chain.build import Chain
+from rye.executor.chain.snapshot import Snapshot
+from rye.executor.locks.file import LockfileResolver, StoredLock
+from rye.executor.locks.verify import Breach, IntegrityVerifier, Violation
+from rye.items.element import ChainElement
+from rye.spaces.model import Resolution
+
+# Each hint goes on with the command that pins the tool as it is.
+_WORST_FIRST: tuple[tuple[Breach, type[LockError], str], ...] = (
+    (Breach.MALFORMED, LockCorruptError, "make it anew with"),
+    (
+        Breach.TAMPERED,
+        LockTamperedError,
+        "restore the file; or read it, and accept it with",
+    ),
+    (
+        Breach.SHADOWED,
+        LockShadowedError,
+        "remove the file that shadows it, or accept it with",
+    ),
+    (Breach.UPGRADE, LockUpgradeError, "accept it with"),
+)
+
+
+class LockGuard:
+    """Holds tools to their lockfiles."""
+
+    def __init__(self, lockfiles: LockfileResolver) -> None:
+        self._lockfiles = lockfiles
+        self._confirmed: dict[str, tuple[StoredLock, Chain]] = BoundedDict()
+
+    def verify(
+        self, tool: Resolution, snapshot: Snapshot, known: Chain | None = None, *, frozen: bool
+    ) -> StoredLock | None:
+        """The lock of ``tool``, every entry of which holds; ``None`` if there is none.
+
+        ``known`` is a chain of the tool that was built before and that building anew would give
+        again: what was confirmed for it under the same lockfile is not gone through again.
+
+        Raises a ``LockError``; ``LockMissingError`` if there is none and ``frozen`` is set;
+        ``LockShadowedError`` also if there is none, but another version of the tool is pinned in
+        another space: a shadow must not pass by bearing another version than what it hides. A
+        pinned element that is not there any more is left to the building of the chain, which
+        knows who needs it.
+        """
+        version = _version(tool, snapshot) if known is None else known[0].version
+        lock = self._lockfiles.find(tool.item_id, version)
+        if lock is None:
+            self._refuse_shadow_of_another_version(tool, snapshot)
+            if frozen:
+                raise LockMissingError(
+                    f"{tool.item_id!r} {version} has no lockfile, and frozen mode asks for one",
+                    lockfile=self._lockfiles.path_for(tool.item_id, version),
+                    hint=f"make one and commit it: {_command('rye lock', tool.item_id)}",
+                )
+            return None
+        if known is not None and self._is_confirmed(lock, known):
+            return lock
+        root = lock.lockfile.root
+        verifier = IntegrityVerifier(snapshot)
+        pinned_root = {"item_id": root.tool_id, "integrity": root.integrity}
+        violations = (
+            *verifier.verify_chain([pinned_root], tool).violations,
+            *verifier.verify_chain(lock.lockfile.resolved_chain, tool).violations,
+        )
+        if violations:
+            _refuse(lock, violations)
+        return lock
+
+    def _refuse_shadow_of_another_version(self, tool: Resolution, snapshot: Snapshot) -> None:
+        verifier = IntegrityVerifier(snapshot)
+        for lock in self._lockfiles.of_every_version(tool.item_id):
+            result = verifier.verify_chain(lock.lockfile.resolved_chain[:1], tool)
+            _refuse(lock, [one for one in result.violations if one.breach is Breach.SHADOWED])
+
+    def confirm_chain(self, lock: StoredLock, chain: Chain) -> None:
+        """Raise a ``LockError`` unless the lock pins exactly the files of ``chain``.
+
+        To be called with a lock that :meth:`verify` has passed in the same call.
+        """
+        if self._is_confirmed(lock, chain):
+            return
+        entries = {_entry_id(entry): entry for entry in lock.lockfile.resolved_chain}
+        pinned = [_entry_id(entry) for entry in lock.lockfile.resolved_chain]
+        files = [element for element in chain if element.path is not None]
+        for element in files:
+            # A short id may lead past a pinned file, which its full id cannot reach any more, to
+            # one of the same id in another space.
+            if not _pins_element(entries.get(element.item_id, {}), element):
+                raise LockShadowedError(
+                    f"lockfile {lock.path} pins {', '.join(pinned)}, but the chain now leads "
+                    f"through {element.path}, which it does not pin",
+                    lockfile=lock.path,
+                    hint=f"remove that file, or accept it with: {_pin_anew(lock)}",
+                )
+        if pinned == [element.item_id for element in files]:
+            self._confirmed[chain[0].item_id] = (lock, chain)
+            return
+        raise LockCorruptError(
+            f"lockfile {lock.path} pins {', '.join(pinned)}, which is not the chain of "
+            f"{chain[0].item_id!r}",
+            lockfile=lock.path,
+            hint=f"make it anew with: {_pin_anew(lock)}",
+        )
+
+    def _is_confirmed(self, lock: StoredLock, chain: Chain) -> bool:
+        confirmed = self._confirmed.get(chain[0].item_id)
+        return confirmed is not None and confirmed[0] is lock and confirmed[1] is chain
+
+    def confirm_dependencies(self, lock: StoredLock, found: Mapping[str, str]) -> None:
+        """Raise ``LockUpgradeError`` unless the dependencies are the pinned ones.
+
+        They are verified by now, so what differs is validly signed.
+        """
+        pinned = lock.lockfile.verified_deps or {}
+        if pinned == found:
+            return
+        told = [_dependency(name, pinned, found) for name in sorted({*pinned, *found})]
+        raise LockUpgradeError(
+            f"lockfile {lock.path}: {'; '.join(text for text in told if text)}",
+            lockfile=lock.path,
+            hint=f"accept it with: {_pin_anew(lock)}",
+        )
+
+    def keep(self, chain: Sequence[ChainElement], dependencies: Mapping[str, str]) -> StoredLock:
+        """Make the lockfile after a first success; blocks for the disk.
+
+        If another run was first, its lockfile stays and is held against this chain: raises
+        ``LockUpgradeError`` if it pins something else.
+        """
+        made = self._lockfiles.create_lockfile(chain, dependencies)
+        try:
+            return StoredLock(path=self._lockfiles.save_lockfile(made), lockfile=made)
+        except FileExistsError:
+            winner = self._lockfiles.find(made.root.tool_id, made.root.version)
+            if winner is None:
+                raise
+        if _pins(winner.lockfile) != _pins(made):
+            raise LockUpgradeError(
+                f"lockfile {winner.path} was made by another run while this one was under way, "
+                "and pins other content",
+                lockfile=winner.path,
+                hint="run the tool again",
+            )
+        return winner
+
+
+def _version(tool: Resolution, snapshot: Snapshot) -> str:
+    try:
+        return snapshot.metadata(tool).version or "0.0.0"
+    except ItemFormatError:
+        # Of a file that was changed, that it was is worse news than that it cannot be read.
+        snapshot.refuse(tool)
+        raise
+
+
+def _refuse(lock: StoredLock, violations: Sequence[Violation]) -> None:
+    for breach, error, hint in _WORST_FIRST:
+        if any(violation.breach is breach for violation in violations):
+            # The root is pinned twice, by itself and as the first of the chain.
+            told = "; ".join(dict.fromkeys(violation.message for violation in violations))
+            unsigned = [
+                one.path for one in violations if one.breach is Breach.TAMPERED and one.path
+            ]
+            steps = [_command("rye sign", *dict.fromkeys(map(str, unsigned)))] if unsigned else []
+            raise error(
+                f"lockfile {lock.path}: {told}",
+                lockfile=lock.path,
+                hint=f"{hint}: {' && '.join([*steps, _pin_anew(lock)])}",
+            )
+
+
+def _pin_anew(lock: StoredLock) -> str:
+    return _command("rye lock --update", lock.lockfile.root.tool_id)
+
+
+def _command(verb: str, *names: str) -> str:
+    from shlex import join
+
+    return f"{verb} {join(names)}"
+
+
+def _entry_id(entry: Mapping[str, object]) -> str:
+    return str(entry.get("item_id") or entry.get("tool_id"))
+
+
+def _pins_element(entry: Mapping[str, object], element: ChainElement) -> bool:
+    space = element.space.name
+    return entry.get("integrity") == element.integrity and entry.get("space", space) == space
+
+
+def _dependency(name: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> str:
+    if name not in found:
+        return f"the pinned dependency {name} is gone"
+    if name not in pinned:
+        return f"the dependency {name} is not pinned"
+    if pinned[name] != found[name]:
+        return f"the dependency {name} is pinned as {pinned[name]}, but is {found[name]}"
+    return ""
+
+
+def _pins(lockfile: Lockfile) -> tuple[object, ...]:
+    return (lockfile.root, lockfile.resolved_chain, lockfile.verified_deps or {})

@@ -1,0 +1,100 @@
+"""What pinning and checking give: small records, and how one pin differs from another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from lilux.primitives.lockfile import Lockfile
+
+from rye.errors import RyeError
+from rye.executor.locks.file import StoredLock
+
+CheckState = Literal["holds", "superseded", "violated", "corrupt", "gone"]
+
+
+class PinState(Enum):
+    """What pinning has done."""
+
+    CREATED = "created"
+    UNCHANGED = "unchanged"
+    UPDATED = "updated"
+
+
+class PinChange(NamedTuple):
+    """One element or dependency that is pinned otherwise than before; empty where it was not."""
+
+    name: str
+    old: str
+    new: str
+
+
+class Pinned(NamedTuple):
+    """A tool whose lockfile holds."""
+
+    item_id: str
+    version: str
+    path: Path
+    state: PinState
+    chain: tuple[str, ...]
+    dependencies: int
+    changes: tuple[PinChange, ...] = ()
+
+
+class PinCheck(NamedTuple):
+    """One lockfile of the project against the files as they are now."""
+
+    path: Path
+    item_id: str
+    version: str
+    state: CheckState
+    """``holds``, ``superseded`` (another version is there, and pinned), ``violated``, ``corrupt``
+    or ``gone`` (there is no such tool any more)."""
+    error: RyeError | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether it stands in nobody's way."""
+        return self.error is None
+
+
+def pinned(lock: StoredLock, state: PinState, old: StoredLock | None = None) -> Pinned:
+    """The record of a lock that was made, found or put in the place of ``old``."""
+    root, entries = lock.lockfile.root, lock.lockfile.resolved_chain
+    return Pinned(
+        item_id=root.tool_id,
+        version=root.version,
+        path=lock.path,
+        state=state,
+        chain=tuple(str(entry["item_id"]) for entry in entries),
+        dependencies=len(lock.lockfile.verified_deps or {}),
+        changes=() if old is None else _changes(old.lockfile, lock.lockfile),
+    )
+
+
+def _changes(old: Lockfile, new: Lockfile) -> tuple[PinChange, ...]:
+    before, after = _told(old), _told(new)
+    return tuple(
+        PinChange(name, before.get(name, ""), after.get(name, ""))
+        for name in dict.fromkeys((*after, *before))
+        if before.get(name) != after.get(name)
+    )
+
+
+def _told(lockfile: Lockfile) -> dict[str, str]:
+    """Each pinned file and what it is pinned as, for a person."""
+    told = {str(entry.get("item_id")): _entry(entry) for entry in lockfile.resolved_chain}
+    return told | {
+        name: str(digest)[:12] for name, digest in (lockfile.verified_deps or {}).items()
+    }
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    return f"{entry.get('version')} {str(entry.get('integrity'))[:12]} ({entry.get('space')})"
+
+
+def content_of(lockfile: Lockfile) -> tuple[object, ...]:
+    """What it pins, whenever it was made."""
+    return (lockfile.root, lockfile.resolved_chain, lockfile.verified_deps or {})

@@ -1,0 +1,140 @@
+"""Where the entries of a lockfile are checked against the files that are there now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+
+from lilux.record import Record
+
+from rye.context import Context
+from rye.errors import RyeError
+from rye.executor.chain.snapshot import Library, Snapshot
+from rye.spaces.model import Resolution, Space
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Breach(Enum):
+    """How an element can differ from what was pinned, from the mildest to the worst."""
+
+    MISSING = "missing"
+    UPGRADE = "upgrade"
+    SHADOWED = "shadowed"
+    TAMPERED = "tampered"
+    MALFORMED = "malformed"
+
+
+class Violation(Record, frozen=True, kw_only=True):
+    """One entry that does not hold, in words and for a program."""
+
+    breach: Breach
+    item_id: str
+    message: str
+    path: Path | None = None
+    pinned: str = ""
+    found: str = ""
+
+
+class IntegrityResult(Record, frozen=True, kw_only=True):
+    """The verdict over a locked chain, with every violation."""
+
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        """Whether every entry holds."""
+        return not self.violations
+
+
+class IntegrityVerifier:
+    """Checks lock entries against the files as ``snapshot`` reads them.
+
+    Without one, against those of this machine as they are at each call.
+    """
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self._look: Callable[[], Snapshot] = (
+            Library(Context.from_machine()).snapshot if snapshot is None else lambda: snapshot
+        )
+
+    def verify_chain(
+        self, resolved_chain: Sequence[Mapping[str, Any]], tool: Resolution | None = None
+    ) -> IntegrityResult:
+        """Resolve every entry and compare its space and hash with what is pinned.
+
+        An entry is looked for from the space of the one before it, as a chain is built; ``tool``
+        says where the first one leads, if that is known. Raises nothing for what an entry says; a
+        file that cannot be read raises as the reader does.
+        """
+        return IntegrityResult(violations=tuple(_violations(resolved_chain, self._look(), tool)))
+
+
+def _violations(
+    entries: Sequence[Mapping[str, Any]], snapshot: Snapshot, tool: Resolution | None
+) -> Iterator[Violation]:
+    from_space: Space | None = None
+    for index, entry in enumerate(entries):
+        item_id = entry.get("item_id") or entry.get("tool_id")
+        integrity = entry.get("integrity")
+        if not isinstance(item_id, str) or not isinstance(integrity, str) or not integrity:
+            yield Violation(
+                breach=Breach.MALFORMED,
+                item_id=str(item_id or ""),
+                message=f"resolved_chain[{index}] lacks its item_id or its integrity",
+            )
+            return
+        try:
+            known = tool if tool is not None and index == 0 and tool.item_id == item_id else None
+            resolution = known or snapshot.resolve(item_id, from_space)
+        except RyeError as error:
+            yield Violation(breach=Breach.MISSING, item_id=item_id, message=str(error))
+            return
+        if resolution.path is None:
+            yield Violation(
+                breach=Breach.MISSING,
+                item_id=item_id,
+                message=f"{item_id!r} is pinned, but has no file any more",
+            )
+            return
+        yield from _differences(entry, resolution, snapshot)
+        from_space = resolution.space
+
+
+def _differences(
+    entry: Mapping[str, Any], resolution: Resolution, snapshot: Snapshot
+) -> Iterator[Violation]:
+    pinned_space = entry.get("space", resolution.space.name)
+    verdict = snapshot.verdict(resolution)
+    pinned, found = entry["integrity"], verdict.content_hash
+    if pinned_space != resolution.space.name:
+        breach = Breach.SHADOWED
+        message = (
+            f"{resolution.item_id!r} is pinned in the {pinned_space} space ({pinned}), but "
+            f"{resolution.path} of the {resolution.space.name} space ({found}) now takes its place"
+        )
+    elif pinned == found:
+        return
+    elif verdict.trusted:
+        breach = Breach.UPGRADE
+        message = (
+            f"{resolution.item_id!r} is pinned as {pinned}, but {resolution.path} is {found}, "
+            "validly signed: an upgrade"
+        )
+    else:
+        breach = Breach.TAMPERED
+        message = (
+            f"{resolution.item_id!r} is pinned as {pinned}, but {resolution.path} is {found}, "
+            f"not validly signed ({verdict.standing.value}): it was tampered with"
+        )
+    yield Violation(
+        breach=breach,
+        item_id=resolution.item_id,
+        message=message,
+        path=resolution.path,
+        pinned=pinned,
+        found=found,
+    )

@@ -1,0 +1,1 @@
+"""A call: prepared, run, finished."""

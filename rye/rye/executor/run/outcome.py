@@ -1,0 +1,210 @@
+"""What a primitive gave, as the outcome of a call.
+
+A run that failed has an ``error_type`` that is no class: ``ToolFailed`` (exit code or signal),
+``ToolTimedOut``, ``ToolNotStarted``, ``RequestFailed`` (HTTP) or ``PrimitiveFailed`` (others).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+from lilux.record import Record, field, replaced
+
+from rye.executor.run.primitives import HTTP_CLIENT, SUBPROCESS
+from rye.items.element import ChainElement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lilux.primitives.http_client.result import HttpResult
+    from lilux.primitives.subprocess.result import SubprocessResult
+
+    from rye.executor.config.build import ExecutionConfig
+
+_JSON_BEGINS_WITH = frozenset('{["-0123456789tfn')
+_MAX_QUOTED = 500
+_NO_JSON = object()
+_NOT_FINITE = (float("inf"), float("-inf"))
+
+
+class Outcome(Record, frozen=True, kw_only=True):
+    """The part of an ``ExecutionResult`` that comes from the primitive."""
+
+    success: bool
+    data: Any
+    error: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElement]) -> Outcome:
+    """Read the result of the primitive that was called with ``config`` for ``chain[0]``."""
+    if config.primitive_id == SUBPROCESS:
+        if result.tree_known_by == "not_started":
+            result = replaced(result, stderr=config.scrubbed(result.stderr))
+        return _of_process(result, config.config, chain)
+    if config.primitive_id == HTTP_CLIENT:
+        return _of_request(result, chain)
+    return _of_other(result, chain[0].item_id)
+
+
+def _of_process(
+    result: SubprocessResult, config: Mapping[str, Any], chain: Sequence[ChainElement]
+) -> Outcome:
+    metadata: dict[str, Any] = {"return_code": result.return_code}
+    notes = {
+        "timed_out": result.timed_out,
+        "signal": result.signal,
+        "truncated": {
+            name: left_out
+            for name, left_out in (
+                ("stdout", result.truncated_stdout),
+                ("stderr", result.truncated_stderr),
+            )
+            if left_out
+        },
+        "background_ended": result.background_ended,
+        "survivors": list(result.survivors),
+        "output_error": result.output_error,
+    }
+    metadata.update((name, note) for name, note in notes.items() if note)
+    data = _NO_JSON if result.truncated_stdout else _parse_json(result.stdout)
+    if data is _NO_JSON:
+        data = {
+            "stdout": result.stdout,
+            "stderr": result.stderr,
+            "return_code": result.return_code,
+        }
+    else:
+        if result.stderr:
+            metadata["stderr"] = result.stderr
+        if not isinstance(data, dict | list):
+            # A number loses its spelling: 1.10 is a version to one tool and 1.1 to another.
+            metadata["stdout"] = result.stdout
+    if result.success:
+        return Outcome(success=True, data=data, metadata=metadata)
+    error_type, error, hint = _process_failure(result, config, chain)
+    metadata.update(error_type=error_type, hint=hint)
+    return Outcome(
+        success=False, data=data, error=f"{error}; {hint}" if hint else error, metadata=metadata
+    )
+
+
+def _process_failure(
+    result: SubprocessResult, config: Mapping[str, Any], chain: Sequence[ChainElement]
+) -> tuple[str, str, str]:
+    name = repr(chain[0].item_id)
+    said = _last_line(result.stderr)
+    if result.timed_out:
+        return "ToolTimedOut", f"{name}: {said}", "give it more time, or less to do"
+    if result.tree_known_by == "not_started":
+        error_type, hint = _not_started(config, chain)
+        return error_type, f"{name} could not be started: {said}", hint
+    end = f"signal {result.signal}" if result.signal else f"exit code {result.return_code}"
+    return "ToolFailed", f"{name} ended with {end}" + (f": {said}" if said else ""), ""
+
+
+def _not_started(config: Mapping[str, Any], chain: Sequence[ChainElement]) -> tuple[str, str]:
+    """The type of the error and what to do, by what is there and what is not."""
+    from lilux.runtime.env_resolver.interpreters import which
+
+    cwd, command = config["cwd"], config["command"]
+    if not os.path.isdir(cwd):  # noqa: PTH112 - a text of the config
+        return "ToolNotStarted", f"create the folder, or {_see('cwd', chain)}"
+    if os.sep in command:
+        missing = not os.path.exists(os.path.join(cwd, command))  # noqa: PTH110, PTH118 - as above
+    else:
+        missing = which(command, config["env"]) is None
+    if missing:
+        return "InterpreterMissingError", f"install the program, or {_see('command', chain)}"
+    return "ToolNotStarted", _see("command", chain)
+
+
+def _see(key: str, chain: Sequence[ChainElement]) -> str:
+    author = next((one for one in chain if key in one.metadata.config), chain[0])
+    return f"see the {key} in {author.path}" if author.path else f"correct the {key}"
+
+
+def _of_request(result: HttpResult, chain: Sequence[ChainElement]) -> Outcome:
+    metadata: dict[str, Any] = {"status_code": result.status_code, "headers": dict(result.headers)}
+    notes = {
+        "truncated": result.truncated,
+        "attempts": result.attempts if result.attempts > 1 else 0,
+        "stream_events_count": result.stream_events_count,
+        "stream_destinations": result.stream_destinations,
+        "sink_errors": result.sink_errors,
+    }
+    metadata.update((name, note) for name, note in notes.items() if note)
+    if result.success:
+        return Outcome(success=True, data=result.body, metadata=metadata)
+    error = f"{chain[0].item_id!r}: {result.error}"
+    # What the primitive itself says ends in what to do. The reason of a status is the server's.
+    refused = result.status_code >= 400
+    _, told, hint = ("", "", "") if refused else error.rpartition("; ")
+    if not told:
+        hint = _after_status(result.status_code, chain)
+        error = f"{error}; {hint}"
+    metadata.update(error_type="RequestFailed", hint=hint)
+    return Outcome(success=False, data=result.body, error=error, metadata=metadata)
+
+
+def _after_status(status: int, chain: Sequence[ChainElement]) -> str:
+    """What to do about an answer that says no, or about none."""
+    if status < 400:
+        return f"{_see('url', chain)}, and try again"
+    if status in (401, 403):
+        key = "headers" if any("headers" in one.metadata.config for one in chain) else "auth"
+        return f"check the credentials, and {_see(key, chain)}"
+    if status in (404, 410):
+        return f"check the parameters, and {_see('url', chain)}"
+    if status in (408, 425, 429) or status >= 500:
+        return "try again later"
+    return "read the answer of the server, and correct the parameters"
+
+
+def _of_other(result: Any, item_id: str) -> Outcome:
+    from dataclasses import asdict, is_dataclass
+
+    success = bool(getattr(result, "success", True))
+    data = asdict(result) if is_dataclass(result) and not isinstance(result, type) else result
+    if success:
+        return Outcome(success=True, data=data)
+    told = getattr(result, "error", None) or "the primitive failed"
+    return Outcome(
+        success=False,
+        data=data,
+        error=f"{item_id!r}: {told}",
+        metadata={"error_type": "PrimitiveFailed", "hint": ""},
+    )
+
+
+def _parse_json(text: str) -> Any:
+    stripped = text.strip()
+    if not stripped or stripped[0] not in _JSON_BEGINS_WITH:
+        return _NO_JSON
+    try:
+        data = json.loads(stripped, parse_constant=_refuse_constant, parse_float=_finite)
+        if "\\u" in stripped:
+            # Half of a surrogate pair could not be passed on to anybody.
+            json.dumps(data, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError):
+        return _NO_JSON
+    return data
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in _NOT_FINITE:
+        raise ValueError("a number that is too large")
+    return number
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:_MAX_QUOTED] if lines else ""

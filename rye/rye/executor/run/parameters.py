@@ -1,0 +1,113 @@
+"""Parameters against the schema of the tool, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lilux.primitives.errors import SchemaError
+from lilux.record import Record
+
+from rye.cache.disk import DiskCache
+from rye.errors import ItemFormatError, ParameterError
+from rye.executor.caches import BoundedDict
+from rye.formats import format_of
+from rye.items.element import ChainElement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lilux.schemas.schema_validator import CompiledSchema
+
+# Of a tool that declares nothing, at least this much is known.
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+
+
+class _Gate(Record, frozen=True):
+    schema: dict[str, Any]
+    compiled: CompiledSchema
+    has_defaults: bool
+
+
+class ParameterGate:
+    """Validates parameters and fills in defaults; compiled schemas are kept by content hash."""
+
+    def __init__(self, disk_cache: DiskCache | None = None) -> None:
+        self._disk_cache = DiskCache(None) if disk_cache is None else disk_cache
+        self._called: dict[str, bool] = BoundedDict()
+        self._gates: dict[tuple[str, str], _Gate] = BoundedDict()
+
+    def admit(self, tool: ChainElement, parameters: Any) -> dict[str, Any]:
+        """The parameters as the tool will see them: validated, with the defaults of its schema.
+
+        Raises ``ParameterError`` with every issue, and ``ItemFormatError`` for a schema that is
+        itself invalid. The input is not changed.
+        """
+        given = {} if parameters is None else parameters
+        if given == {} and type(given) is dict:
+            return self._admit_nothing(tool)
+        return self._admit(tool, given)
+
+    def _admit_nothing(self, tool: ChainElement) -> dict[str, Any]:
+        """What a call without parameters comes to depends on the file alone, so that is kept.
+
+        A program that calls a tool again is one that stays, and for which a gate is worth its time.
+        """
+        if tool.path is None or tool.integrity in self._called:
+            return self._admit(tool, {})
+        self._called[tool.integrity] = True
+        found = format_of(tool.path)
+        kind = f"defaults {found.kind} {found.comment}"
+        known = self._disk_cache.recall(kind, tool.integrity)
+        if isinstance(known, dict):
+            return known
+        admitted = self._admit(tool, {})
+        self._disk_cache.keep(kind, tool.integrity, admitted)
+        return admitted
+
+    def _admit(self, tool: ChainElement, given: Any) -> dict[str, Any]:
+        if isinstance(given, Mapping) and not isinstance(given, dict):
+            given = dict(given)
+        try:
+            gate = self._gate(tool)
+            if gate.has_defaults and isinstance(given, dict):
+                given = _filled(given, gate)
+        except SchemaError as error:
+            raise ItemFormatError(
+                tool.path or tool.space.root, f"the schema of the parameters: {error}"
+            ) from error
+        result = gate.compiled.validate(given)
+        if not result.valid:
+            raise ParameterError(
+                f"wrong parameters for {tool.item_id!r}",
+                result.errors,
+                hint=f"call it as its schema says, see {tool.path}"
+                if tool.path
+                else "pass a JSON object",
+            )
+        return dict(given)
+
+    def _gate(self, tool: ChainElement) -> _Gate:
+        key = (tool.item_id, tool.integrity)
+        gate = self._gates.get(key)
+        if gate is None:
+            from lilux.schemas.schema_validator import compile_once
+
+            declared = tool.metadata.config_schema
+            schema = _ANY_OBJECT if declared is None else dict(declared)
+            gate = self._gates[key] = _Gate(schema, compile_once(schema), _mentions_default(schema))
+        return gate
+
+
+def _filled(given: dict[str, Any], gate: _Gate) -> dict[str, Any]:
+    from lilux.schemas.json_shape import json_fault
+    from lilux.schemas.schema_validator import with_defaults
+
+    # What is not JSON may be circular; the validation tells where.
+    return given if json_fault(given) else with_defaults(given, gate.schema)
+
+
+def _mentions_default(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        return "default" in schema or any(map(_mentions_default, schema.values()))
+    return isinstance(schema, list) and any(map(_mentions_default, schema))

@@ -18,7 +18,7 @@ from rye_project import Project
 
 from torture import children
 from torture.helper_death import BROKEN_OFF
-from torture.leftovers import Before, Mark
+from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome
 
 SEED = 20261116
@@ -66,8 +66,8 @@ def _caller(mark: Mark) -> Iterator[subprocess.Popen[str]]:
 def interrupted(times: int, _folder: Path) -> Outcome:
     """SIGINT once, or again while the tree is being ended: it is gone when the program is."""
     numbers = random.Random(SEED)
-    before = Before()
-    lost: list[str] = []
+    before = Baseline()
+    failures: list[str] = []
     for turn in range(times):
         mark = Mark(numbers)
         with _caller(mark) as caller:
@@ -75,19 +75,19 @@ def interrupted(times: int, _folder: Path) -> Outcome:
             for _ in range(1 + turn % 3):
                 caller.send_signal(signal.SIGINT)
                 time.sleep(numbers.uniform(0, 0.01))
-            lost += _ended(caller, f"interrupt {turn}")
+            failures += _ended(caller, f"interrupt {turn}")
         # Not in a while: that all are gone is what the end of the program says.
-        lost += [f"interrupt {turn} left process {pid}" for pid in mark.alive()]
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+        failures += [f"interrupt {turn} left process {pid}" for pid in mark.alive()]
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 def run_interrupted(times: int, folder: Path) -> Outcome:
     """SIGINT to ``rye run`` while its tool starts and runs."""
     numbers = random.Random(SEED)
-    before = Before()
+    before = Baseline()
     project = Project(folder, shipped_system=True)
     project.command("tools/tree", "/bin/sh", "-c", Mark.named("$0").tree(), "{mark}")
-    lost: list[str] = []
+    failures: list[str] = []
     for turn in range(times):
         mark = Mark(numbers)
         with (
@@ -104,10 +104,10 @@ def run_interrupted(times: int, folder: Path) -> Outcome:
             wait_until(mark.alive, "the tool has begun")
             time.sleep(numbers.uniform(0, 0.02))
             command.send_signal(signal.SIGINT)
-            lost += _ended(command, f"interrupt {turn}")
+            failures += _ended(command, f"interrupt {turn}")
             command.kill()
-        lost += [f"interrupt {turn} of rye left process {pid}" for pid in mark.alive()]
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+        failures += [f"interrupt {turn} of rye left process {pid}" for pid in mark.alive()]
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 def _ended(program: subprocess.Popen[str], when: str) -> list[str]:
@@ -125,8 +125,8 @@ def _ended(program: subprocess.Popen[str], when: str) -> list[str]:
 def killed(times: int, _folder: Path) -> Outcome:
     """The caller or a part of its helper dies by SIGKILL: nothing survives, the error is clear."""
     numbers = random.Random(SEED)
-    before = Before()
-    lost: list[str] = []
+    before = Baseline()
+    failures: list[str] = []
     told = 0
     for turn in range(times):
         mark, victim = Mark(numbers), VICTIMS[turn % len(VICTIMS)]
@@ -140,10 +140,10 @@ def killed(times: int, _folder: Path) -> Outcome:
                 told += 1
                 # A helper that dies while it starts may say so first.
                 if not said.endswith(f"{BROKEN_OFF}\n"):
-                    lost.append(f"death {turn} of the {victim}: the caller said {said!r}")
-        lost += mark.left()
+                    failures.append(f"death {turn} of the {victim}: the caller said {said!r}")
+        failures += mark.leftovers()
     note = f"{told} deaths of the helper were told"
-    return Outcome(tried=times, lost=(*lost, *before.left()), note=note)
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()), note=note)
 
 
 def _kill_part(caller: int, victim: str) -> None:

@@ -16,7 +16,7 @@ from lilux.primitives.subprocess import SubprocessPrimitive
 from proc_client import ProcClient
 from processes import is_alive, lineage, wait_until
 
-from torture.leftovers import Before, Mark
+from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome
 
 SEED = 20261116
@@ -31,22 +31,22 @@ PATIENCE_SECONDS = 30
 
 def in_flight(times: int, _folder: Path) -> Outcome:
     """One of keeper, guardian and worker is killed while trees of processes start, run and end."""
-    before = Before()
-    lost, broken_off = asyncio.run(_kill_again_and_again(times, random.Random(SEED)))
+    before = Baseline()
+    failures, broken_off = asyncio.run(_kill_again_and_again(times, random.Random(SEED)))
     calls = times * CALLS_IN_FLIGHT
     return Outcome(
         tried=times,
-        lost=(*lost, *before.left()),
+        failures=(*failures, *before.leftovers()),
         note=f"{broken_off} of {calls} calls were told of the death, the others had ended",
     )
 
 
 async def _kill_again_and_again(times: int, numbers: random.Random) -> tuple[list[str], int]:
     primitive = SubprocessPrimitive()
-    lost: list[str] = []
+    failures: list[str] = []
     broken_off = 0
     for turn in range(times):
-        lost += await _works(primitive, f"after {turn} deaths")
+        failures += await _works(primitive, f"after {turn} deaths")
         own = await asyncio.to_thread(only_helper)
         mark = Mark(numbers)
         calls = [
@@ -58,17 +58,17 @@ async def _kill_again_and_again(times: int, numbers: random.Random) -> tuple[lis
         _, waiting = await asyncio.wait(calls, timeout=PATIENCE_SECONDS)
         for call in waiting:
             call.cancel()
-            lost.append(f"death {turn}: a call in flight was never told")
+            failures.append(f"death {turn}: a call in flight was never told")
         told = [error for call in calls if call not in waiting and (error := call.exception())]
         broken_off += len(told)
-        lost += [
+        failures += [
             f"death {turn}: a call in flight got {type(error).__name__}: {error}"
             for error in told
             if not (isinstance(error, HelperError) and str(error) == BROKEN_OFF)
         ]
-        lost += await asyncio.to_thread(mark.left)
-    lost += await _works(primitive, "in the end")
-    return lost, broken_off
+        failures += await asyncio.to_thread(mark.leftovers)
+    failures += await _works(primitive, "in the end")
+    return failures, broken_off
 
 
 def _job(mark: Mark, numbers: random.Random) -> dict[str, object]:
@@ -102,8 +102,8 @@ def starting(times: int, _folder: Path) -> Outcome:
     Some die before the one below them has begun, which has to notice by itself.
     """
     numbers = random.Random(SEED)
-    before = Before()
-    lost: list[str] = []
+    before = Baseline()
+    failures: list[str] = []
     for turn in range(times):
         mark = Mark(numbers)
         with _quietly(), ProcClient(timeout=PATIENCE_SECONDS) as client:
@@ -112,13 +112,13 @@ def starting(times: int, _folder: Path) -> Outcome:
             killed = _kill_when_it_appears(client.process.pid, numbers.randrange(3))
             try:
                 client.receive()
-                lost.append(f"start {turn}: an answer, though {killed} was killed")
+                failures.append(f"start {turn}: an answer, though {killed} was killed")
             except TimeoutError:
-                lost.append(f"start {turn}: {killed} was killed, and nobody noticed")
+                failures.append(f"start {turn}: {killed} was killed, and nobody noticed")
             except (EOFError, OSError):
                 pass
-        lost += mark.left()
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+        failures += mark.leftovers()
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 @contextlib.contextmanager

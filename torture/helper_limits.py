@@ -17,8 +17,8 @@ from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
 from proc_client import find_binary
 from processes import wait_until
 
-from torture.leftovers import Before, Mark
-from torture.scenario import CannotBeTriedError, Outcome
+from torture.leftovers import Baseline, Mark
+from torture.scenario import Outcome, ScenarioSkippedError
 
 SEED = 20261116
 JOBS = 60
@@ -34,38 +34,38 @@ TOLD = re.compile(
 
 def descriptors(times: int, folder: Path) -> Outcome:
     """Limits from 24 descriptors on: each job runs or says why not, and the next one works."""
-    before = Before()
-    lost: list[str] = []
+    before = Baseline()
+    failures: list[str] = []
     for turn in range(times):
         with _limited(folder, f"ulimit -n {24 + 8 * (turn % 12)}"):
-            lost += asyncio.run(_crowd(turn))
-    return Outcome(tried=times * JOBS, lost=(*lost, *before.left()))
+            failures += asyncio.run(_crowd(turn))
+    return Outcome(tried=times * JOBS, failures=(*failures, *before.leftovers()))
 
 
 def threads(times: int, folder: Path) -> Outcome:
     """Limits from one process on, by which threads count too."""
     setpriv, prlimit = shutil.which("setpriv"), shutil.which("prlimit")
     if os.geteuid() != 0 or not (setpriv and prlimit):
-        raise CannotBeTriedError("only root, with setpriv and prlimit, can limit another user")
-    before = Before()
-    lost: list[str] = []
+        raise ScenarioSkippedError("only root, with setpriv and prlimit, can limit another user")
+    before = Baseline()
+    failures: list[str] = []
     with _within_reach() as binary:
         for turn in range(times):
             limit = 1 + turn % 40
             as_user = f"{setpriv} --reuid={LONELY_USER} --clear-groups"
             limited = f'exec {as_user} {prlimit} --nproc={limit}:{limit} {binary} "$@" 2>/dev/null'
             with _limited(folder, limited):
-                lost += asyncio.run(_crowd(turn, may_lack_a_helper=True))
-    return Outcome(tried=times * JOBS, lost=(*lost, *before.left()))
+                failures += asyncio.run(_crowd(turn, may_lack_a_helper=True))
+    return Outcome(tried=times * JOBS, failures=(*failures, *before.leftovers()))
 
 
 def orphans(times: int, folder: Path) -> Outcome:
     """A job leaves more processes than there are descriptors to look at them, others hold most."""
-    lost: list[str] = []
+    failures: list[str] = []
     for turn in range(times):
         with _limited(folder, "ulimit -n 48"):
-            lost += asyncio.run(_leave_many(folder / f"go-{turn}", hogs=turn % 6))
-    return Outcome(tried=times * ORPHANS, lost=tuple(lost))
+            failures += asyncio.run(_leave_many(folder / f"go-{turn}", hogs=turn % 6))
+    return Outcome(tried=times * ORPHANS, failures=tuple(failures))
 
 
 async def _crowd(turn: int, *, may_lack_a_helper: bool = False) -> list[str]:
@@ -85,12 +85,12 @@ async def _crowd(turn: int, *, may_lack_a_helper: bool = False) -> list[str]:
         return [f"job {number} said {result.stdout!r} and {result.stderr!r}"]
 
     wrong = await asyncio.gather(*(one(number) for number in range(JOBS)))
-    lost = [sentence for sentences in wrong for sentence in sentences]
+    failures = [sentence for sentences in wrong for sentence in sentences]
     if not may_lack_a_helper:
-        lost += await _recovers(primitive)
+        failures += await _recovers(primitive)
     # While the helper lives: its own end would take them along.
-    lost += await asyncio.to_thread(mark.left)
-    return lost
+    failures += await asyncio.to_thread(mark.leftovers)
+    return failures
 
 
 async def _recovers(primitive: SubprocessPrimitive) -> list[str]:
@@ -123,13 +123,13 @@ async def _leave_many(go: Path, *, hogs: int) -> list[str]:
     go.touch()
     result = await leaving
     alive = mark.alive()
-    lost = [f"{len(alive)} orphans are left when their job has ended"] if alive else []
+    failures = [f"{len(alive)} orphans are left when their job has ended"] if alive else []
     if (result.background_ended, result.survivors) != (ORPHANS, ()):
-        lost.append(f"{result.background_ended} of {ORPHANS} orphans were told as ended")
+        failures.append(f"{result.background_ended} of {ORPHANS} orphans were told as ended")
     for task in holding:
         task.cancel()
     await asyncio.gather(*holding, return_exceptions=True)
-    return lost
+    return failures
 
 
 @contextlib.contextmanager

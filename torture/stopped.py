@@ -15,7 +15,7 @@ from lilux.primitives.subprocess import binary as helper_binary
 from processes import wait_until
 
 from torture.helper_death import CALLS_IN_FLIGHT, PATIENCE_SECONDS, only_helper
-from torture.leftovers import Before, Mark
+from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome
 
 SEED = 20261116
@@ -40,17 +40,17 @@ ENDS = ("timeout", "cancel", "close")
 
 def ended(times: int, _folder: Path) -> Outcome:
     """Stopped groups, children and jobs that ignore SIGTERM; by timeout, cancel and close."""
-    before = Before()
+    before = Baseline()
     numbers = random.Random(SEED)
-    lost: list[str] = []
+    failures: list[str] = []
     for turn in range(times):
         kind, end = KINDS[turn % len(KINDS)], ENDS[turn // len(KINDS) % len(ENDS)]
         mark = Mark(numbers)
         told = asyncio.run(_end(kind(mark), mark, end))
         if told is not None:
-            lost.append(f"{kind.__name__.strip('_')} by {end}: {told}")
-        lost += mark.left()
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+            failures.append(f"{kind.__name__.strip('_')} by {end}: {told}")
+        failures += mark.leftovers()
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 async def _end(script: str, mark: Mark, end: str) -> str | None:
@@ -86,16 +86,16 @@ def helper_stopped(times: int, _folder: Path) -> Outcome:
 
     A guardian has nothing to do before the end, so the calls of one that is stopped go on.
     """
-    before = Before()
+    before = Baseline()
     numbers = random.Random(SEED)
-    lost: list[str] = []
+    failures: list[str] = []
     # Tenths of the patience that there is, so that more can be tried.
     with patch.object(helper, "_ASK_SECONDS", 0.3), patch.object(helper_binary, "_END_SECONDS", 1):
         for turn in range(times):
             mark, part = Mark(numbers), PARTS[turn % len(PARTS)]
             told = asyncio.run(_stop_part(part, mark, numbers))
-            lost += [f"a stopped {part}: {sentence}" for sentence in (*told, *mark.left())]
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+            failures += [f"a stopped {part}: {sentence}" for sentence in (*told, *mark.leftovers())]
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 async def _stop_part(part: str, mark: Mark, numbers: random.Random) -> list[str]:

@@ -108,7 +108,7 @@ def scenarios() -> tuple[Fuzz, ...]:
             many=2_000,
         ),
         Fuzz(
-            name="a helper that lies",
+            name="answers of lilux-proc",
             inputs=_wrong_answers(),
             opened=_wrong_helper,
             few=25,

@@ -93,10 +93,9 @@ def helper_stopped(times: int, _folder: Path) -> Outcome:
     with patch.object(helper, "_ASK_SECONDS", 0.3), patch.object(helper_binary, "_END_SECONDS", 1):
         for turn in range(times):
             mark, part = Mark(numbers), PARTS[turn % len(PARTS)]
-            failures_of_part = asyncio.run(_stop_part(part, mark, numbers))
+            found = asyncio.run(_stop_part(part, mark, numbers))
             failures += [
-                f"a stopped {part}: {sentence}"
-                for sentence in (*failures_of_part, *mark.leftovers())
+                f"a stopped {part}: {sentence}" for sentence in (*found, *mark.leftovers())
             ]
     return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 

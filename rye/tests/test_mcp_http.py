@@ -24,7 +24,7 @@ from mcp_session import (
     over_http,
     text_of,
 )
-from processes import Tree, assert_gone
+from processes import Tree, assert_gone, wait_until
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
@@ -215,6 +215,23 @@ def test_a_signal_ends_calls_streams_and_the_server(
     assert text_of(answer) == "the call was cancelled; call again if the result is still needed"
     # The server did not have to wait for the shutdown timeout.
     assert "timeout graceful shutdown exceeded" not in caplog.text
+
+
+def test_a_call_that_takes_long_to_cancel_is_still_answered(
+    project: Project, tmp_path: Path
+) -> None:
+    shell(project, "stubborn", f"trap '' TERM; touch {tmp_path}/up; while :; do sleep 0.1; done")
+
+    async def run() -> CallToolResult:
+        async with over_http(project) as server, server.client(HANDSHAKE) as client:
+            calling = asyncio.create_task(client.call_tool("execute", {"item_id": "stubborn"}))
+            await asyncio.to_thread(wait_until, (tmp_path / "up").exists, "the tool runs")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return await asyncio.wait_for(calling, 15)
+
+    assert text_of(asyncio.run(run())) == (
+        "the call was cancelled; call again if the result is still needed"
+    )
 
 
 def statuses(project: Project, *requests: dict[str, str], **options: Any) -> list[int]:

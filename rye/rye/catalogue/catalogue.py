@@ -9,7 +9,7 @@ from rye.catalogue.cache_file import CacheFile
 from rye.catalogue.entry import CatalogueEntry, Summary
 from rye.catalogue.index import (
     Index,
-    Record,
+    IndexRecord,
     entry_of,
     metadata_of,
     read_record,
@@ -106,7 +106,7 @@ class Catalogue:
 
         Returns ``known`` itself if no file changed, and ``None`` if a file is missing.
         """
-        changed: dict[str, Record] = {}
+        changed: dict[str, IndexRecord] = {}
         for summary, _, stamp in known.rows:
             now = stamp_of_file(summary.path)
             if now is None:
@@ -121,7 +121,7 @@ class Catalogue:
         records = [changed.get(record.summary.path, record) for record in known.records()]
         return Index.of(known.folders, known.problems, records)
 
-    def _read_again(self, summary: Summary) -> Record | None:
+    def _read_again(self, summary: Summary) -> IndexRecord | None:
         try:
             record = read_record(self._resolver.resolve(summary.item_id))
         except RyeError:
@@ -150,7 +150,7 @@ def _same_folders(known: Index) -> bool:
     return bool(known.folders) and all(stamp_of(path) == stamp for path, stamp in known.folders)
 
 
-def _unchanged(resolution: Resolution, remembered: dict[str, Record]) -> Record | None:
+def _unchanged(resolution: Resolution, remembered: dict[str, IndexRecord]) -> IndexRecord | None:
     record = remembered.get(str(resolution.path))
     if (
         record is None

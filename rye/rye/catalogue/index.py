@@ -26,13 +26,13 @@ FileStamp = tuple[int, int, int, int, int]
 so each file has a stamp."""
 FolderStamps = tuple[tuple[str, Stamp], ...]
 Row = tuple[Summary, bool, FileStamp | None]
-"""The first three fields of a :class:`Record`."""
+"""The first three fields of a :class:`IndexRecord`."""
 
 _NO_DETAIL = "[null, {}]"
 _FIELDS = len(Texts._fields)
 
 
-class Record(NamedTuple):
+class IndexRecord(NamedTuple):
     """What the index remembers of one file."""
 
     summary: Summary
@@ -63,7 +63,7 @@ def stamp_of_file(path: str) -> FileStamp | None:
     )
 
 
-def read_record(resolution: Resolution) -> Record | None:
+def read_record(resolution: Resolution) -> IndexRecord | None:
     """Read the item; invalid metadata results in a record with a fault.
 
     Returns ``None`` if the file has disappeared.
@@ -77,16 +77,16 @@ def read_record(resolution: Resolution) -> Record | None:
         metadata = metadata_of(resolution)
     except NoMetadataError as error:
         summary = _summary(resolution, fault=str(error))
-        return Record(summary, True, stamp, _NO_DETAIL, NO_TEXTS)
+        return IndexRecord(summary, True, stamp, _NO_DETAIL, NO_TEXTS)
     except ItemNotFoundError:
         return None
     except RyeError as error:
         summary = _summary(resolution, fault=str(error))
-        return Record(summary, False, stamp, _NO_DETAIL, texts_of(summary, None))
+        return IndexRecord(summary, False, stamp, _NO_DETAIL, texts_of(summary, None))
     summary = _summary(resolution, metadata)
     detail = json.dumps([metadata.config_schema, metadata.annotations], default=dict)
     texts = texts_of(summary, metadata.config_schema)
-    return Record(summary, metadata.tool_type == "library", stamp, detail, texts)
+    return IndexRecord(summary, metadata.tool_type == "library", stamp, detail, texts)
 
 
 def metadata_of(resolution: Resolution) -> Metadata:
@@ -140,7 +140,9 @@ class Index:
         self._rest = rest
 
     @classmethod
-    def of(cls, folders: FolderStamps, problems: Sequence[str], records: Sequence[Record]) -> Index:
+    def of(
+        cls, folders: FolderStamps, problems: Sequence[str], records: Sequence[IndexRecord]
+    ) -> Index:
         """Create an index from the records of all files, sorted by id."""
         lines = [record.detail for record in records]
         for field in range(_FIELDS):
@@ -175,12 +177,12 @@ class Index:
             return self._rest.decode().split("\n") if self.rows else []
         return self._rest
 
-    def records(self) -> Iterable[Record]:
+    def records(self) -> Iterable[IndexRecord]:
         """Yield all records."""
         details = self._lines[: len(self.rows)]
         texts = map(Texts._make, zip(*self.columns(), strict=True))
         for (summary, hidden, stamp), detail, text in zip(self.rows, details, texts, strict=True):
-            yield Record(summary, hidden, stamp, detail, text)
+            yield IndexRecord(summary, hidden, stamp, detail, text)
 
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:

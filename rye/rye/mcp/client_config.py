@@ -49,9 +49,9 @@ def rye_command() -> tuple[str, ...]:
     called = Path(sys.argv[0])
     if called.name == "rye" and called.is_file():
         return (os.path.abspath(called),)  # noqa: PTH100 - keeps links, since upgrades replace their targets
-    beside = Path(sys.executable).with_name("rye")
-    if beside.is_file():
-        return (str(beside),)
+    installed = Path(sys.executable).with_name("rye")
+    if installed.is_file():
+        return (str(installed),)
     found = shutil.which("rye")
     return (os.path.abspath(found),) if found else (sys.executable, "-m", "rye")  # noqa: PTH100 - as above
 

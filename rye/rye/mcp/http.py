@@ -71,14 +71,23 @@ async def serve_http(
     )
     server = _Server(config, on_ready)
 
+    stopping: list[asyncio.Task[None]] = []
+
+    async def close_guard() -> None:
+        # Until the guard closes, cancelled calls can still be answered.
+        await service.wait_for_calls()
+        await asyncio.sleep(_LAST_ANSWERS_SECONDS)
+        guard.close()
+
     def stop() -> None:
         service.stop()
         server.should_exit = True
-        # Until the guard closes, cancelled calls can still be answered.
-        asyncio.get_running_loop().call_later(_LAST_ANSWERS_SECONDS, guard.close)
+        stopping.append(asyncio.create_task(close_guard()))
 
     with StopSignals(stop) as signals:
         await server.serve(sockets=[listener.socket])
+    for task in stopping:
+        task.cancel()
     return signals.received
 
 

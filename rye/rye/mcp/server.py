@@ -82,9 +82,13 @@ class Service:
         )
 
     def stop(self) -> None:
-        """Start to stop: cancel running tools, then close the streams of listening clients."""
+        """Begin to shut down: cancel running tools, then close the streams of listening clients."""
         self._calls.running.cancel_all()
         self._notifier.listen.close()
+
+    async def wait_for_calls(self) -> None:
+        """Wait until all tools have ended."""
+        await self._calls.running.wait_all()
 
     async def _list_tools(
         self, _ctx: RequestContext, params: types.PaginatedRequestParams | None

@@ -54,6 +54,11 @@ class RunningCalls:
         for task in list(self._tasks):
             task.cancel()
 
+    async def wait_all(self) -> None:
+        """Wait until no call is running."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
 
 async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
     """Cancel a task and wait until it has ended, even if the caller is cancelled meanwhile."""

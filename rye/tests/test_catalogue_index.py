@@ -13,8 +13,8 @@ from rye.catalogue.catalogue import Catalogue
 from rye.catalogue.record import read_record, stamp_of_file
 from rye.errors import AmbiguousIdError, ItemNotFoundError, NoMetadataError
 from rye.spaces.folders import is_settled, stamp_of
+from rye.spaces.ids import primitive_ids
 from rye.spaces.model import Resolution
-from rye.spaces.reserved import primitive_ids
 from rye.spaces.resolver import Resolver
 from rye_project import Project
 
@@ -194,7 +194,7 @@ class TestOneEntry:
     def test_a_short_id_that_two_bear(self, project: Project) -> None:
         write(project, "a/hello.yaml")
         write(project, "b/hello.yaml")
-        with pytest.raises(AmbiguousIdError, match="short id 'hello' is borne by 'a/hello'"):
+        with pytest.raises(AmbiguousIdError, match="short id 'hello' is ambiguous: 'a/hello'"):
             Catalogue(project.context).entry("hello")
 
     def test_a_helper_is_no_item(self, project: Project) -> None:
@@ -273,7 +273,7 @@ class TestChanges:
         target.unlink()
         catalogue = Catalogue(project.context)
         assert catalogue.summaries() == ()
-        assert "alias.yaml: is not a plain file" in catalogue.problems()[0]
+        assert "alias.yaml: is not a regular file" in catalogue.problems()[0]
 
     def test_one_catalogue_sees_changes_between_its_answers(self, project: Project) -> None:
         path = write(project, "team/hello.yaml")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rye.errors import AmbiguousIdError, ItemNotFoundError
 from rye.spaces.bundles import bundle_faults, system_spaces
-from rye.spaces.entry_points import announcements
+from rye.spaces.entry_points import entry_points
 from rye.spaces.resolver import Resolver
 from rye_spaces import PYTHON_ITEM, SpaceRooms, still_leads_to
 
@@ -84,7 +84,7 @@ def test_a_bundle_cannot_claim_an_id_of_rye(rooms: SpaceRooms, install: Install)
     with pytest.raises(AmbiguousIdError) as caught:
         rooms.resolver().resolve("rye/bash/bash")
     assert str(caught.value) == (
-        f"'rye/bash/bash' is claimed by the bundles 'rye' ({ours}) and 'evil' ({theirs}); "
+        f"'rye/bash/bash' is in several bundles: 'rye' ({ours}) and 'evil' ({theirs}); "
         "uninstall one of them"
     )
     assert [str(error) for error in rooms.resolver().conflicts()] == [str(caught.value)]
@@ -115,7 +115,7 @@ def test_a_short_id_that_two_bundles_bear_is_ambiguous(rooms: SpaceRooms, instal
     with pytest.raises(AmbiguousIdError) as caught:
         rooms.resolver().resolve("lint")
     assert str(caught.value) == (
-        f"short id 'lint' is borne by 'one/lint' ({first}) and 'two/lint' ({second}); "
+        f"short id 'lint' is ambiguous: 'one/lint' ({first}) and 'two/lint' ({second}); "
         "use the full id"
     )
 
@@ -123,11 +123,11 @@ def test_a_short_id_that_two_bundles_bear_is_ambiguous(rooms: SpaceRooms, instal
 @pytest.mark.parametrize(
     ("package", "reason"),
     [
-        ("no_such_package_here", "there is no such package"),
+        ("no_such_package_here", "the package was not found"),
         ("json", "the package has no folder .ai"),
         ("../../etc", "the value is not the name of a package"),
         ("pkg:function", "the value is not the name of a package"),
-        ("rye", "its name is taken"),
+        ("rye", "the name is already taken"),
     ],
 )
 def test_a_bundle_that_cannot_be_used_is_told_and_harms_no_other(
@@ -144,7 +144,7 @@ def test_a_bundle_that_cannot_be_used_is_told_and_harms_no_other(
     with pytest.raises(ItemNotFoundError) as caught:
         rooms.resolver().resolve("nowhere/at/all")
     assert str(caught.value) == (
-        f"there is no item 'nowhere/at/all' ({told}); see `rye list` for those that there are"
+        f"there is no item 'nowhere/at/all' ({told}); list the available items with: rye list"
     )
 
 
@@ -157,9 +157,9 @@ def test_a_package_that_announces_a_primitive_reserves_its_id(
 
 
 def test_a_package_that_is_installed_while_we_run_is_seen(install: Install) -> None:
-    assert announcements("rye.bundles") == ()
+    assert entry_points("rye.bundles") == ()
     install("acme", "acme", "acme/tool.py")
-    assert [each.value for each in announcements("rye.bundles")] == ["acme"]
+    assert [each.value for each in entry_points("rye.bundles")] == ["acme"]
 
 
 class TestWhatOneWorksInIsNotInstalled:
@@ -174,18 +174,18 @@ class TestWhatOneWorksInIsNotInstalled:
                 monkeypatch.chdir(site.parent)
             monkeypatch.setattr(sys, "path", [entry, *sys.path[1:]])
             assert [each.bundle for each in system_spaces(rooms.context)] == ["rye"]
-            assert announcements("rye.bundles") == ()
+            assert entry_points("rye.bundles") == ()
 
     @pytest.mark.parametrize("group", ["rye.bundles", "rye.primitives"])
     def test_a_project_on_the_path_cannot_announce_anything(
         self, rooms: SpaceRooms, install: Install, group: str
     ) -> None:
         site = install("evil", "evil", "evil/tool.py", group=group).parent.parent
-        assert [each.value for each in announcements(group)] == ["evil"]
+        assert [each.value for each in entry_points(group)] == ["evil"]
         for project in (site, site.parent):
             resolver = Resolver(replace(rooms.context, project_path=project))
             assert [each.bundle for each in resolver.spaces if each.bundle] == ["rye"]
-            assert announcements(group) == ()
+            assert entry_points(group) == ()
 
     def test_a_link_in_a_project_does_not_make_it_installed(
         self, rooms: SpaceRooms, install: Install, monkeypatch: pytest.MonkeyPatch
@@ -216,7 +216,7 @@ class TestWhatOneWorksInIsNotInstalled:
         package.rename(project / "acme")
         monkeypatch.syspath_prepend(str(project))
         assert [str(fault) for fault in bundle_faults(rooms.context)] == [
-            "bundle 'acme' of acme: the package lies in the project or the working directory"
+            "bundle 'acme' of acme: the package is in the project or the working directory"
         ]
 
     def test_the_environment_of_rye_may_lie_in_the_project(

@@ -31,12 +31,12 @@ def test_an_ordinary_id_is_given_back(item_id: str) -> None:
         ("a//b", "item id 'a//b' has an empty part"),
         ("a/", "item id 'a/' has an empty part"),
         ("a\\b", "item id 'a\\b' has a backslash"),
-        ("a/ b", "item id 'a/ b' has a part with a blank at its end or beginning"),
-        ("a\0b", "item id 'a\\x00b' has a character that cannot be printed"),
-        ("a\nb", "item id 'a\\nb' has a character that cannot be printed"),
-        ("a\x1b[2J", "item id 'a\\x1b[2J' has a character that cannot be printed"),
-        ("a\u202eb", "item id 'a\\u202eb' has a character that cannot be printed"),
-        ("a\udc80", "item id 'a\\udc80' has a character that cannot be printed"),
+        ("a/ b", "item id 'a/ b' has a part that starts or ends with a space"),
+        ("a\0b", "item id 'a\\x00b' has an unprintable character"),
+        ("a\nb", "item id 'a\\nb' has an unprintable character"),
+        ("a\x1b[2J", "item id 'a\\x1b[2J' has an unprintable character"),
+        ("a\u202eb", "item id 'a\\u202eb' has an unprintable character"),
+        ("a\udc80", "item id 'a\\udc80' has an unprintable character"),
         ("a" * 201, f"item id '{'a' * 79}…' has a part longer than 200 bytes"),
         ("a/" * 300 + "b", f"item id '{('a/' * 300)[:79]}…' is longer than 512 bytes"),
     ],
@@ -47,7 +47,7 @@ def test_an_id_that_cannot_name_an_item_is_refused(item_id: str, message: str) -
 
 
 def test_an_id_that_is_no_text_is_refused() -> None:
-    with pytest.raises(ItemIdError, match=r"^an item id is text, not int; "):
+    with pytest.raises(ItemIdError, match=r"^an item id must be a string, not int; "):
         check_item_id(7)  # type: ignore[arg-type]  # what a caller without types may pass
 
 

@@ -147,7 +147,7 @@ def test_a_missing_item_in_empty_spaces_points_to_the_list(rooms: SpaceRooms) ->
     with pytest.raises(ItemNotFoundError) as caught:
         rooms.resolver().resolve("zzz/qqq")
     assert str(caught.value) == (
-        "there is no item 'zzz/qqq'; see `rye list` for those that there are"
+        "there is no item 'zzz/qqq'; list the available items with: rye list"
     )
 
 
@@ -333,8 +333,8 @@ def test_nothing_is_remembered_of_folders_that_seem_to_be_of_the_future(
     index = SpaceIndex(space_named(resolver, "system"))
     monkeypatch.setattr(time, "time_ns", lambda: 0)
     assert resolver.watch([resolver.resolve("a/tool")]) is None
-    assert index.refresh() != index.refresh()
+    assert index.refresh() is not index.refresh()
     monkeypatch.undo()
     assert resolver.watch([resolver.resolve("a/tool")]) is not None
     index.refresh()
-    assert index.refresh() == index.refresh()
+    assert index.refresh() is index.refresh()

@@ -26,7 +26,7 @@ def assert_leads_out(rooms: SpaceRooms, item_id: str, path: Path) -> None:
     with pytest.raises(UnsafePathError) as caught:
         rooms.resolver().resolve(item_id)
     assert str(caught.value) == (
-        f"{path}: a symbolic link leads out of {rooms.folder / 'project' / '.ai'}; "
+        f"{path}: a symbolic link points outside {rooms.folder / 'project' / '.ai'}; "
         "put the file itself into the space"
     )
 
@@ -96,7 +96,7 @@ def test_a_dangling_or_circular_link_is_refused_and_not_passed_over(
     with pytest.raises(UnsafePathError) as caught:
         rooms.resolver().resolve("a/tool")
     assert str(caught.value) == (
-        f"{link}: is not a plain file; remove it or put a plain file in its place"
+        f"{link}: is not a regular file; remove it, or replace it with a regular file"
     )
 
 
@@ -104,12 +104,12 @@ def test_a_fifo_or_a_socket_as_an_item_is_refused_without_waiting(rooms: SpaceRo
     rooms.write("system", "a/tool.py")
     folder = rooms.write("project", "a/other.py").parent
     os.mkfifo(folder / "tool.py")
-    with pytest.raises(UnsafePathError, match="is not a plain file; remove it"):
+    with pytest.raises(UnsafePathError, match="is not a regular file; remove it"):
         rooms.resolver().resolve("a/tool")
     with socket.socket(socket.AF_UNIX) as server, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)  # the name of a socket may have at most 108 bytes
         server.bind("sock.py")
-        with pytest.raises(UnsafePathError, match="is not a plain file; remove it"):
+        with pytest.raises(UnsafePathError, match="is not a regular file; remove it"):
             rooms.resolver().resolve("a/sock")
 
 

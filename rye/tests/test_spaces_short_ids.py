@@ -32,7 +32,7 @@ def test_two_files_of_a_stem_in_the_deciding_space_are_an_error_that_lists_both(
     with pytest.raises(AmbiguousIdError) as caught:
         rooms.resolver().resolve("lint")
     assert str(caught.value) == (
-        f"short id 'lint' is borne by 'a/lint' ({root}) and 'b/lint' ({root}); use the full id"
+        f"short id 'lint' is ambiguous: 'a/lint' ({root}) and 'b/lint' ({root}); use the full id"
     )
 
 
@@ -111,7 +111,7 @@ def test_the_list_leaves_out_what_the_short_id_of_another_file_takes(rooms: Spac
     resolver = rooms.resolver()
     assert [each.item_id for each in resolver.iter_items()] == ["a/lint"]
     assert [str(error) for error in resolver.conflicts()] == [
-        f"'lint' leads to {path} by its short id; rename one"
+        f"'lint' is the short id of {path}, which takes precedence; rename one"
     ]
 
 

@@ -12,9 +12,9 @@ from rye.catalogue.record import Record, metadata_of, read_record, stamp_of_file
 from rye.context import Context
 from rye.errors import RyeError
 from rye.spaces.folders import stamp_of
+from rye.spaces.ids import primitive_ids
 from rye.spaces.index import SpaceIndex
 from rye.spaces.model import Resolution
-from rye.spaces.reserved import primitive_ids
 from rye.spaces.resolver import Resolver
 
 if TYPE_CHECKING:
@@ -124,9 +124,7 @@ class Catalogue:
         remembered = {record.summary.path: record for record in known.records()}
         # Before the walk, so that what changes meanwhile alters them.
         indexes = [SpaceIndex(space) for space in self._resolver.spaces]
-        for index in indexes:
-            index.refresh()
-        folders = tuple([stamped for index in indexes for stamped in index.folders])
+        folders = tuple([stamped for index in indexes for stamped in index.refresh().folders])
         found = list(self._resolver.iter_items())
         records = {each.item_id: _unchanged(each, remembered) for each in found}
         new = [each for each in found if records[each.item_id] is None]

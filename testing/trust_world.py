@@ -9,7 +9,7 @@ from lilux.primitives.signing import compute_key_fingerprint, generate_keypair
 from rye.context import Context
 from rye.items.element import ItemFile
 from rye.spaces.model import Space
-from rye.trust.key_entry import render_trusted_key, trusted_key
+from rye.trust.key_format import render_trusted_key, trusted_key
 from rye.trust.signature import compose
 from rye.trust.store import TrustStore
 

@@ -15,7 +15,7 @@ from rye.cache.disk import cache_of
 from rye.executor.locks.stored import lockfile_from_json, lockfile_to_json
 from rye.items.element import Metadata
 from rye.items.stored_metadata import metadata_from_json, metadata_to_json
-from rye.trust.key_entry import render_trusted_key, trusted_key
+from rye.trust.key_format import render_trusted_key, trusted_key
 from rye_project import Project
 from trust_world import CREATED, Key
 
@@ -98,9 +98,7 @@ class TestTrustIsDecidedAnew:
         entry.unlink()
         result = project.run("say", use_lockfile=False)
         assert result.metadata["error_type"] == "UntrustedKeyError"
-        assert f"is signed by key {key.fingerprint}, which nobody here vouches for" in str(
-            result.error
-        )
+        assert f"is signed by key {key.fingerprint}, which you do not trust" in str(result.error)
 
     def test_an_entry_of_the_trust_store_that_others_may_write(self, project: Project) -> None:
         _, entry = trust_somebody_else(project)
@@ -166,7 +164,7 @@ class TestTrustIsDecidedAnew:
         copied.write_bytes(shipped.read_bytes())
         result = project.run("copied")
         assert result.metadata["error_type"] == "UntrustedKeyError"
-        assert "and not for this copy" in str(result.error)
+        assert "but not for this copy" in str(result.error)
 
 
 class TestChangedFiles:

@@ -10,7 +10,7 @@ import pytest
 from rye.errors import ItemFormatError
 from rye.items.element import ItemFile, Metadata
 from rye.items.metadata import parse_metadata
-from rye.trust.key_entry import EntryFormatError, parse_trusted_key
+from rye.trust.key_format import EntryFormatError, parse_trusted_key
 
 from torture import fuzzing_calls, fuzzing_items
 from torture.fuzzing import Fuzz, Row, everything, plain, run, try_out

@@ -1,4 +1,4 @@
-"""Ids: what may name an item, and what the message says if it may not."""
+"""Item ids: which are valid, and the messages for those that are not."""
 
 import re
 
@@ -14,7 +14,7 @@ HINT = "write the path below .ai/tools/ without its extension, like rye/bash/bas
 @pytest.mark.parametrize(
     "item_id", ["bash", "rye/bash/bash", "a b/c", "größe/日本", "v1.2/tool-x_y", "a" * 200, "a@b"]
 )
-def test_an_ordinary_id_is_given_back(item_id: str) -> None:
+def test_a_valid_id_is_returned(item_id: str) -> None:
     assert check_item_id(item_id) == item_id
 
 
@@ -41,18 +41,18 @@ def test_an_ordinary_id_is_given_back(item_id: str) -> None:
         ("a/" * 300 + "b", f"item id '{('a/' * 300)[:79]}…' is longer than 512 bytes"),
     ],
 )
-def test_an_id_that_cannot_name_an_item_is_refused(item_id: str, message: str) -> None:
+def test_an_invalid_id_is_refused(item_id: str, message: str) -> None:
     with pytest.raises(ItemIdError, match=f"^{re.escape(f'{message}; {HINT}')}$"):
         check_item_id(item_id)
 
 
-def test_an_id_that_is_no_text_is_refused() -> None:
+def test_an_id_that_is_not_a_string_is_refused() -> None:
     with pytest.raises(ItemIdError, match=r"^an item id must be a string, not int; "):
-        check_item_id(7)  # type: ignore[arg-type]  # what a caller without types may pass
+        check_item_id(7)  # type: ignore[arg-type]  # as an untyped caller may
 
 
 @given(st.text())
-def test_any_text_is_an_id_that_stays_in_its_folder_or_a_typed_error(text: str) -> None:
+def test_any_text_is_a_safe_id_or_a_typed_error(text: str) -> None:
     refusal = None
     try:
         check_item_id(text)

@@ -10,19 +10,19 @@ from rye.errors import UnsafePathError
 from rye.spaces import index
 from rye.spaces.folders import Listing, list_folder
 from rye.spaces.resolver import Resolver
-from rye_spaces import SpaceRooms, still_leads_to
+from rye_spaces import TemporarySpaces, has_same_answer
 
 FOLDERS = 24
 
 
 @pytest.fixture
-def rooms(tmp_path: Path) -> SpaceRooms:
-    rooms = SpaceRooms(tmp_path)
-    rooms.write("system", "a/lint.py")
+def spaces(tmp_path: Path) -> TemporarySpaces:
+    spaces = TemporarySpaces(tmp_path)
+    spaces.write("system", "a/lint.py")
     for number in range(FOLDERS):
-        rooms.write("project", f"f{number}/deep/tool{number}.py")
-    rooms.settle()
-    return rooms
+        spaces.write("project", f"f{number}/deep/tool{number}.py")
+    spaces.settle()
+    return spaces
 
 
 @pytest.fixture
@@ -38,15 +38,17 @@ def read_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def warm_resolver(rooms: SpaceRooms) -> Resolver:
-    resolver = rooms.resolver()
+def warm_resolver(spaces: TemporarySpaces) -> Resolver:
+    resolver = spaces.resolver()
     for _ in range(3):
         resolver.resolve("lint")
     return resolver
 
 
-def test_a_warm_short_id_reads_no_folder_again(rooms: SpaceRooms, read_folders: list[str]) -> None:
-    resolver = warm_resolver(rooms)
+def test_a_warm_short_id_reads_no_folder_again(
+    spaces: TemporarySpaces, read_folders: list[str]
+) -> None:
+    resolver = warm_resolver(spaces)
     assert len(read_folders) > FOLDERS
     read_folders.clear()
     assert resolver.resolve("lint").space.name == "system"
@@ -54,11 +56,11 @@ def test_a_warm_short_id_reads_no_folder_again(rooms: SpaceRooms, read_folders: 
 
 
 def test_only_the_folder_that_changed_is_read_again(
-    rooms: SpaceRooms, read_folders: list[str]
+    spaces: TemporarySpaces, read_folders: list[str]
 ) -> None:
-    resolver = warm_resolver(rooms)
+    resolver = warm_resolver(spaces)
     read_folders.clear()
-    path = rooms.write("project", "f3/other.py")
+    path = spaces.write("project", "f3/other.py")
     resolver.resolve("lint")
     assert set(read_folders) == {str(path.parent)}
 
@@ -123,38 +125,38 @@ def replace_project(tools: Path) -> None:
     ],
 )
 def test_a_file_that_shadows_another_is_noticed_at_once(
-    rooms: SpaceRooms, change: Callable[[Path], None]
+    spaces: TemporarySpaces, change: Callable[[Path], None]
 ) -> None:
-    resolver = warm_resolver(rooms)
-    change(rooms.tools("project"))
+    resolver = warm_resolver(spaces)
+    change(spaces.tools("project"))
     assert resolver.resolve("lint").space.name == "project"
 
 
-def test_a_file_that_appears_and_disappears_is_noticed_every_time(rooms: SpaceRooms) -> None:
-    resolver = warm_resolver(rooms)
+def test_a_file_that_appears_and_disappears_is_noticed_every_time(spaces: TemporarySpaces) -> None:
+    resolver = warm_resolver(spaces)
     for _ in range(3):
-        mine = rooms.write("project", "f1/lint.py")
+        mine = spaces.write("project", "f1/lint.py")
         assert resolver.resolve("lint").path == mine
         mine.unlink()
         assert resolver.resolve("lint").space.name == "system"
 
 
-def test_a_change_is_noticed_again_after_earlier_changes(rooms: SpaceRooms) -> None:
-    resolver = warm_resolver(rooms)
+def test_a_change_is_noticed_again_after_earlier_changes(spaces: TemporarySpaces) -> None:
+    resolver = warm_resolver(spaces)
     for name in ("f1/other.py", "f2/another.py"):
-        rooms.write("project", name)
+        spaces.write("project", name)
         resolver.resolve("lint")
-    rooms.settle()
+    spaces.settle()
     found = resolver.resolve("lint")
-    assert still_leads_to(resolver, found)
-    rooms.write("project", "f2/lint.py")
-    assert not still_leads_to(resolver, found)
+    assert has_same_answer(resolver, found)
+    spaces.write("project", "f2/lint.py")
+    assert not has_same_answer(resolver, found)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may search any folder")
-def test_a_folder_that_becomes_unsearchable_is_reported(rooms: SpaceRooms) -> None:
-    resolver = warm_resolver(rooms)
-    folder = rooms.tools("project") / "f2"
+def test_a_folder_that_becomes_unsearchable_is_reported(spaces: TemporarySpaces) -> None:
+    resolver = warm_resolver(spaces)
+    folder = spaces.tools("project") / "f2"
     folder.chmod(0)
     try:
         with pytest.raises(UnsafePathError, match="cannot be searched"):
@@ -164,12 +166,12 @@ def test_a_folder_that_becomes_unsearchable_is_reported(rooms: SpaceRooms) -> No
 
 
 def test_threads_that_share_a_resolver_never_list_a_removed_item(
-    rooms: SpaceRooms, monkeypatch: pytest.MonkeyPatch
+    spaces: TemporarySpaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slow reader of the old state must not leave it behind as the current state."""
-    tree = index.SpaceIndex(rooms.resolver().spaces[0])
-    gone = rooms.write("project", "f1/gone.py")
-    rooms.settle()
+    tree = index.SpaceIndex(spaces.resolver().spaces[0])
+    gone = spaces.write("project", "f1/gone.py")
+    spaces.settle()
     old = tree.refresh()
     reading, go_on = threading.Event(), threading.Event()
 
@@ -184,7 +186,7 @@ def test_threads_that_share_a_resolver_never_list_a_removed_item(
     assert reading.wait(10)
     monkeypatch.undo()
     gone.unlink()
-    rooms.settle()
+    spaces.settle()
     assert tree.refresh() is not old
     go_on.set()
     reader.join()

@@ -13,7 +13,7 @@ from rye.executor.chain import snapshot
 from rye.executor.chain.snapshot import Library
 from rye.trust.key_folder import KeyFolder
 from rye.trust.key_source import KeyEntry, KeySource
-from rye.trust.verify import Verdict
+from rye.trust.verify import Verdict, verify_item
 from rye_project import Project
 from trust_world import Key, TrustWorld
 
@@ -211,10 +211,9 @@ def test_a_file_verified_before_a_key_was_removed_is_verified_again(
     project = Project(tmp_path)
     helper = project.tool("helper.py", "x = 1\n")
     library = Library(project.context)
-    verify = snapshot.verify_item
 
     def verify_then_remove(*arguments: Any) -> Verdict:
-        verdict = verify(*arguments)
+        verdict = verify_item(*arguments)
         (project.user / ".ai/keys/public_key.pem").unlink()
         library.store.stamp()
         return verdict

@@ -183,8 +183,9 @@ class Resolver:
                 raise AmbiguousIdError(
                     f"short id '{stem}' is ambiguous: {listed}", hint="use the full id"
                 )
-            if ids:
-                return search.look(tier, ids[0][0])
+            found = search.look(tier, ids[0][0]) if ids else None
+            if found is not None:  # otherwise it was removed a moment ago
+                return found
             search.absent += [space.tools / "**" / stem for space in tier]
         return None
 

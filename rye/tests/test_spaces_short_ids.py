@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from rye.errors import AmbiguousIdError, ItemNotFoundError
+from rye.spaces.index import SpaceTree
 from rye.spaces.resolver import Resolver
 from rye_spaces import TemporarySpaces, has_same_answer
 
@@ -73,6 +74,22 @@ def test_a_file_of_that_stem_that_appears_in_a_higher_space_is_noticed(
     path = spaces.write(space, rest)
     assert not has_same_answer(resolver, found)
     assert resolver.resolve("lint").path == path
+
+
+def test_a_file_that_is_removed_during_the_search_does_not_hide_a_lower_space(
+    spaces: TemporarySpaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = spaces.write("system", "a/lint.py")
+    above = spaces.write("project", "b/lint.py")
+    ids_with_stem = SpaceTree.ids_with_stem
+
+    def search_then_remove(tree: SpaceTree, stem: str) -> list[str]:
+        found = ids_with_stem(tree, stem)
+        above.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(SpaceTree, "ids_with_stem", search_then_remove)
+    assert spaces.resolver().resolve("lint").path == below
 
 
 def test_a_second_file_of_the_stem_that_appears_is_noticed(

@@ -15,9 +15,8 @@ from rye.executor.chain.anchor import resolve_anchor
 from rye.executor.chain.dependencies import Steps, verify_dependencies
 from rye.executor.chain.snapshot import Library
 from rye.items.element import ChainElement, ItemFile
-from rye.trust.model import Verdict
 from rye.trust.operations import sign_item
-from rye.trust.verify import verify_item
+from rye.trust.verify import Verdict, verify_item
 from rye_elements import Workshop
 
 

@@ -23,9 +23,8 @@ from rye.items.stored_metadata import metadata_from_json, metadata_to_json
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
-from rye.trust.model import Verdict
 from rye.trust.store import TrustStore
-from rye.trust.verify import judge, verify_item
+from rye.trust.verify import Verdict, judge, verify_item
 
 _ANY_SPACE = max(PRECEDENCE.values())
 _FILELESS = Metadata(tool_type="primitive", executor_id=None)
@@ -158,9 +157,11 @@ class Snapshot:
             file = read_item(Path(path), root)
             comment = format_of(file.path).comment
             store = self._library.store
+            # Before the verification: another call may renew the state of the store at any time,
+            # and a verdict by an old state must not be remembered for the new one.
+            seen = store.seen
             content_hash = verify_item(file, comment, store, name).content_hash
-            # By the state that it was judged by, which another call may have renewed meanwhile.
-            verified.keep(file, root, store.seen, content_hash)
+            verified.keep(file, root, seen, content_hash)
         return content_hash
 
     def _read(self, resolution: Resolution) -> KnownFile:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lilux.primitives.signing import generate_keypair
 from rye.trust.operations import trust_add, trust_list
-from rye_command import Conducted, Terminal, environment, rye
+from rye_command import InProcessRye, Terminal, environment, rye
 from rye_project import Project
 
 SCHEMA = {
@@ -34,14 +34,14 @@ def project(tmp_path: Path) -> Project:
 class Shell:
     """Asks as the completion scripts do."""
 
-    def __init__(self, conducted: Conducted, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._conducted = conducted
+    def __init__(self, in_process: InProcessRye, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._in_process = in_process
         self._monkeypatch = monkeypatch
 
     def ask(self, **variables: str) -> str:
         for name, value in variables.items():
             self._monkeypatch.setenv(name, value)
-        done = self._conducted()
+        done = self._in_process()
         assert (done.code, done.stderr) == (0, "")
         return done.stdout
 
@@ -56,7 +56,7 @@ class Shell:
 def shell(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Shell:
-    return Shell(Conducted(project.path, project.user, monkeypatch, capfd), monkeypatch)
+    return Shell(InProcessRye(project.path, project.user, monkeypatch, capfd), monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_zsh_and_fish_get_descriptions(shell: Shell) -> None:
 
 def test_a_completion_loads_neither_asyncio_nor_the_other_commands(project: Project) -> None:
     program = (
-        "import sys\nfrom rye.cli.conduct import conduct\nconduct([])\n"
+        "import sys\nfrom rye.cli.entry import run_command\nrun_command([])\n"
         "print(*sys.modules, file=sys.stderr)"
     )
     line = "rye run demo/weather ci"

@@ -138,7 +138,7 @@ def test_an_indexed_list_loads_nothing_heavy(console: Console) -> None:
     console("list")
     heavy = ["asyncio", "yaml", "cryptography", "msgspec", "jsonschema_rs", "httpx2", "mcp"]
     script = (
-        "import sys; from rye.cli.conduct import conduct; code = conduct(['list']);"
+        "import sys; from rye.cli.entry import run_command; code = run_command(['list']);"
         f"print([name for name in {heavy} if name in sys.modules], code, file=sys.stderr)"
     )
     done = subprocess.run(

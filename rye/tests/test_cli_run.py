@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from loopback_http import LoopbackServer, respond
-from rye_command import Completed, Conducted, Terminal, rye, without_progress
+from rye_command import Completed, InProcessRye, Terminal, rye, without_progress
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 
 SCHEMA = {
@@ -30,8 +30,8 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def run(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Conducted:
-    return Conducted(project.path, project.user, monkeypatch, capfd)
+) -> InProcessRye:
+    return InProcessRye(project.path, project.user, monkeypatch, capfd)
 
 
 def says(project: Project, script: str, name: str = "tools/says", **fields: Any) -> str:
@@ -63,7 +63,7 @@ def test_the_command_runs_a_tool_from_a_shell(project: Project) -> None:
     assert done == Completed(0, "out\n", "aside\n")
 
 
-def test_the_project_is_found_from_below_and_by_option(project: Project, run: Conducted) -> None:
+def test_the_project_is_found_from_below_and_by_option(project: Project, run: InProcessRye) -> None:
     tool = says(project, "pwd")
     below = project.path / "src" / "deep"
     below.mkdir(parents=True)
@@ -80,13 +80,13 @@ def test_the_project_is_found_from_below_and_by_option(project: Project, run: Co
 # Parameters
 
 
-def test_values_are_read_by_the_schema(project: Project, run: Conducted) -> None:
+def test_values_are_read_by_the_schema(project: Project, run: InProcessRye) -> None:
     done = run("run", echoes(project), "n=3", "word=3", "words=a", "words=b")
     assert json.loads(done.stdout) == {"n": 3, "word": "3", "words": ["a", "b"]}
 
 
 def test_params_come_from_the_argument_a_file_or_stdin(
-    project: Project, run: Conducted, tmp_path: Path
+    project: Project, run: InProcessRye, tmp_path: Path
 ) -> None:
     tool = echoes(project)
     text = '{"n": 1, "word": "ä"}'
@@ -99,13 +99,13 @@ def test_params_come_from_the_argument_a_file_or_stdin(
     assert json.loads(done.stdout) == given
 
 
-def test_key_value_goes_before_params(project: Project, run: Conducted) -> None:
+def test_key_value_goes_before_params(project: Project, run: InProcessRye) -> None:
     done = run("run", echoes(project), "n=2", "--params", '{"n": 1, "word": "w"}')
     assert json.loads(done.stdout) == {"n": 2, "word": "w"}
 
 
 def test_what_a_caller_gives_is_neither_option_nor_template(
-    project: Project, run: Conducted
+    project: Project, run: InProcessRye
 ) -> None:
     tool = echoes(project)
     assert json.loads(run("run", tool, "word=--json").stdout) == {"word": "--json"}
@@ -132,7 +132,7 @@ def test_what_a_caller_gives_is_neither_option_nor_template(
     ],
 )
 def test_misuse_is_told_once_with_exit_code_2(
-    project: Project, run: Conducted, args: list[str], issue: str
+    project: Project, run: InProcessRye, args: list[str], issue: str
 ) -> None:
     done = run("run", echoes(project), *args)
     assert done.code == 2
@@ -161,12 +161,12 @@ def test_misuse_is_told_once_with_exit_code_2(
     ],
 )
 def test_a_pipe_gets_what_the_tool_said(
-    project: Project, run: Conducted, script: str, shown: str
+    project: Project, run: InProcessRye, script: str, shown: str
 ) -> None:
     assert run("run", says(project, script)) == Completed(0, shown, "")
 
 
-def test_much_output_arrives_whole(project: Project, run: Conducted) -> None:
+def test_much_output_arrives_whole(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "seq 1 200000"))
     assert done.stdout == "".join(f"{n}\n" for n in range(1, 200001))
 
@@ -232,7 +232,7 @@ def test_a_tool_that_is_silent_for_long_shows_that_it_runs(
         assert terminal.shown.endswith("s\r\x1b[2Kspoken\n")
 
 
-def test_the_body_of_a_response_is_shown(project: Project, run: Conducted) -> None:
+def test_the_body_of_a_response_is_shown(project: Project, run: InProcessRye) -> None:
     with LoopbackServer() as server:
         project.yaml(
             "tools/json",
@@ -250,7 +250,7 @@ def test_the_body_of_a_response_is_shown(project: Project, run: Conducted) -> No
     assert gone.stderr.startswith("rye: 'tools/gone': HTTP 404")
 
 
-def test_json_is_the_result_and_nothing_else(project: Project, run: Conducted) -> None:
+def test_json_is_the_result_and_nothing_else(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "echo out; echo aside >&2; exit 7"), "--json")
     assert (done.code, done.stderr) == (7, "")
     result = json.loads(done.stdout)
@@ -262,7 +262,7 @@ def test_json_is_the_result_and_nothing_else(project: Project, run: Conducted) -
     assert result["metadata"]["error_type"] == "ToolFailed"
 
 
-def test_json_tells_wrong_parameters_in_the_same_form(project: Project, run: Conducted) -> None:
+def test_json_tells_wrong_parameters_in_the_same_form(project: Project, run: InProcessRye) -> None:
     done = run("run", echoes(project), "n=x", "--json")
     assert (done.code, done.stderr) == (2, "")
     result = json.loads(done.stdout)
@@ -284,12 +284,12 @@ def test_json_tells_wrong_parameters_in_the_same_form(project: Project, run: Con
     ],
 )
 def test_a_failing_tool_gives_its_own_code(
-    project: Project, run: Conducted, script: str, code: int, message: str
+    project: Project, run: InProcessRye, script: str, code: int, message: str
 ) -> None:
     assert run("run", says(project, script)) == Completed(code, "", message)
 
 
-def test_a_timeout_shows_what_was_said_until_then(project: Project, run: Conducted) -> None:
+def test_a_timeout_shows_what_was_said_until_then(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "echo begun; exec sleep 60"), "--timeout", "0.3")
     assert done == Completed(
         124,
@@ -299,7 +299,9 @@ def test_a_timeout_shows_what_was_said_until_then(project: Project, run: Conduct
     )
 
 
-def test_an_unknown_tool_is_code_3_with_the_nearest_name(project: Project, run: Conducted) -> None:
+def test_an_unknown_tool_is_code_3_with_the_nearest_name(
+    project: Project, run: InProcessRye
+) -> None:
     says(project, "true")
     done = run("run", "tools/say", "anything=1")
     assert done.code == 3
@@ -307,7 +309,7 @@ def test_an_unknown_tool_is_code_3_with_the_nearest_name(project: Project, run: 
     assert done.stderr.endswith("; did you mean tools/says?\n")
 
 
-def test_an_unsigned_tool_is_code_4_and_does_not_run(project: Project, run: Conducted) -> None:
+def test_an_unsigned_tool_is_code_4_and_does_not_run(project: Project, run: InProcessRye) -> None:
     path = project.path / ".ai" / "tools" / "mine.yaml"
     path.write_text(
         json.dumps({"executor_id": SUBPROCESS, "config": {"command": "/bin/touch", "args": ["x"]}})
@@ -318,7 +320,7 @@ def test_an_unsigned_tool_is_code_4_and_does_not_run(project: Project, run: Cond
     assert not (project.path / "x").exists()
 
 
-def test_a_lock_that_is_broken_or_missing_is_code_5(project: Project, run: Conducted) -> None:
+def test_a_lock_that_is_broken_or_missing_is_code_5(project: Project, run: InProcessRye) -> None:
     tool = says(project, "echo one")
     frozen = run("run", tool, "--frozen")
     assert frozen.code == 5
@@ -329,14 +331,14 @@ def test_a_lock_that_is_broken_or_missing_is_code_5(project: Project, run: Condu
     assert run("run", tool).code == 5
 
 
-def test_processes_that_outlive_the_tool_are_told(project: Project, run: Conducted) -> None:
+def test_processes_that_outlive_the_tool_are_told(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "sleep 600 >/dev/null 2>&1 & echo done"))
     assert done == Completed(
         0, "done\n", "rye: 1 background process outlived the tool and was ended\n"
     )
 
 
-def test_a_tool_that_could_not_be_pinned_is_told(project: Project, run: Conducted) -> None:
+def test_a_tool_that_could_not_be_pinned_is_told(project: Project, run: InProcessRye) -> None:
     tool = says(project, "echo done")
     (project.path / ".ai" / "lockfiles").write_text("in the way")
     done = run("run", tool)
@@ -345,7 +347,7 @@ def test_a_tool_that_could_not_be_pinned_is_told(project: Project, run: Conducte
 
 
 def test_parameters_without_end_are_refused(
-    project: Project, run: Conducted, monkeypatch: pytest.MonkeyPatch
+    project: Project, run: InProcessRye, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rye.cli.run.parameters.MAX_BYTES", 10)
     (project.path / "big.json").write_text(" " * 11)
@@ -357,7 +359,7 @@ def test_parameters_without_end_are_refused(
 # Dry runs
 
 
-def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: Conducted) -> None:
+def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: InProcessRye) -> None:
     says(project, "touch ran; echo $SECRET", env_config={"env": {"SECRET": "s3cret"}})
     done = run("run", "tools/says", "--dry-run")
     assert (done.code, done.stderr) == (0, "")
@@ -375,14 +377,14 @@ def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: Conduc
     assert "s3cret" not in done.stdout
 
 
-def test_a_dry_run_for_programs_is_the_whole_plan(project: Project, run: Conducted) -> None:
+def test_a_dry_run_for_programs_is_the_whole_plan(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "true"), "--dry-run", "--json")
     plan = json.loads(done.stdout)["data"]
     assert plan["argv"] == ["/bin/sh", "-c", "true"]
     assert plan["signatures"][0]["standing"] == "trusted"
 
 
-def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: Conducted) -> None:
+def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: InProcessRye) -> None:
     project.yaml(
         "tools/get",
         executor_id=HTTP_CLIENT,
@@ -400,7 +402,7 @@ def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: Conduct
 
 
 def test_a_plan_names_how_a_request_signs_in_and_how_the_answer_comes(
-    project: Project, run: Conducted
+    project: Project, run: InProcessRye
 ) -> None:
     project.yaml(
         "tools/get",

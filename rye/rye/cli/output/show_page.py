@@ -1,4 +1,4 @@
-"""What ``rye show`` prints of an item, for people and as JSON."""
+"""What ``rye show`` prints about an item, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from typing import Any
 
 from rye.catalogue.entry import CatalogueEntry
 from rye.catalogue.parameters import Parameter, parameters_of
-from rye.cli.output.layout import field_list, paragraph
-from rye.cli.output.paths import near
-from rye.cli.output.printing import plain, style
-from rye.cli.run.values import parse_values
+from rye.cli.output.printing import field_list, paragraph, plain, shorten_paths, style
+from rye.cli.run.parameters import parse_pairs
 from rye.errors import RyeError
 from rye.executor.inspection import InspectedElement, Inspection
 
-_HINTS = {
-    "read_only": ("only reads", "changes things"),
-    "destructive": ("may destroy", ""),
-    "idempotent": ("may be repeated", ""),
-    "open_world": ("reaches the outside world", "stays on this machine"),
+# What each annotation means if it is true, and if it is false.
+_ANNOTATIONS = {
+    "read_only": ("read-only", "makes changes"),
+    "destructive": ("destructive", ""),
+    "idempotent": ("safe to repeat", ""),
+    "open_world": ("uses the network", "local only"),
 }
 
 
 def example_call(entry: CatalogueEntry, parameters: Mapping[str, Any]) -> str:
-    """A command line for a shell that calls the item with just these parameters."""
+    """Return a shell command that calls the item with these parameters."""
     words = ["rye", "run", entry.item_id]
-    pairs = [f"{name}={_spelled(value)}" for name, value in parameters.items()]
+    pairs = [f"{name}={_as_text(value)}" for name, value in parameters.items()]
     if _reads_back(pairs, entry, parameters):
         words += pairs
     else:
         words += ["--params", json.dumps(dict(parameters))]
-    return " ".join([_quoted(word) for word in words])
+    return " ".join([_quote(word) for word in words])
 
 
-def page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> str:
-    """The whole page, but for what keeps the item from running: see :func:`objection`."""
+def text_page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> str:
+    """Return the whole page, without the error of :func:`error_of`."""
     parts = [f"{style(plain(entry.item_id), bold=True)}  {plain(entry.version)}".rstrip()]
     if entry.fault:
         parts.append("  cannot be read")
@@ -51,8 +50,8 @@ def page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> str:
     return "\n\n".join(parts)
 
 
-def as_json(entry: CatalogueEntry, call: str | None, seen: Inspection) -> dict[str, Any]:
-    """The same for a program."""
+def json_page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> dict[str, Any]:
+    """Return the page for ``--json``."""
     tool = seen.elements[0]
     return {
         **entry._asdict(),
@@ -65,55 +64,58 @@ def as_json(entry: CatalogueEntry, call: str | None, seen: Inspection) -> dict[s
     }
 
 
-def objection(entry: CatalogueEntry, seen: Inspection) -> str:
-    """Why the item cannot be run, and what to do; empty if it can. Not to be wrapped, since it
-    ends in a command that people copy."""
+def error_of(entry: CatalogueEntry, seen: Inspection) -> str:
+    """Return why the item cannot run, and what to do; empty if it can run."""
     return entry.fault or ("" if seen.error is None else str(seen.error))
 
 
 def signed_by(element: InspectedElement) -> str:
-    """In a few words: who signed it, and whether that counts."""
+    """Say in a few words who signed an element, and whether the signature is valid."""
     if not element.standing:
         return "" if element.path is None else "cannot be read"
     if element.standing == "unsigned":
         return "not signed"
-    whose = f"{element.owner} ({element.signer})" if element.owner else element.signer
-    said = {
-        "trusted": f"signed by {whose}",
-        "changed": f"changed after {whose} signed it",
-        "forged": f"bears a signature that {whose} did not make",
-        "untrusted": f"signed by {whose}, who is not trusted here",
+    signer = f"{element.owner} ({element.signer})" if element.owner else element.signer
+    texts = {
+        "trusted": f"signed by {signer}",
+        "changed": f"changed after {signer} signed it",
+        "forged": f"forged: {signer} did not make this signature",
+        "untrusted": f"signed by {signer}, which is not a trusted key",
     }
-    return said[element.standing]
+    return texts[element.standing]
+
+
+def space_of(item: CatalogueEntry | InspectedElement) -> str:
+    """Return the space, and the bundle if it is not Rye's own."""
+    return f"{item.space} ({item.bundle})" if item.bundle not in ("", "rye") else item.space
 
 
 def _facts(entry: CatalogueEntry, seen: Inspection) -> Iterator[tuple[str, str]]:
     tool = seen.elements[0]
-    foreign = entry.bundle not in ("", "rye")
-    yield "space", f"{entry.space} ({entry.bundle})" if foreign else entry.space
+    yield "space", space_of(entry)
     if entry.path:
-        yield "file", near(entry.path)
+        yield "file", shorten_paths(entry.path)
     if entry.executor_id:
         reached = [each.item_id for each in seen.elements[1:]]
         yield "runs on", " → ".join(reached or [entry.executor_id])
     if entry.category:
         yield "category", entry.category
     if entry.path:
-        yield "trust", signed_by(tool)
+        yield "signature", signed_by(tool)
         yield "pinned", _pinned(tool)
-    hints = [
-        words[not entry.annotations[name]]
-        for name, words in _HINTS.items()
+    effects = [
+        texts[not entry.annotations[name]]
+        for name, texts in _ANNOTATIONS.items()
         if isinstance(entry.annotations.get(name), bool)
     ]
-    if any(hints):
-        yield "nature", ", ".join([hint for hint in hints if hint])
+    if any(effects):
+        yield "effects", ", ".join(filter(None, effects))
 
 
 def _pinned(tool: InspectedElement) -> str:
     if tool.pinned and not tool.locked:
-        return f"to other content ({tool.pinned[:12]})"
-    return "yes" if tool.locked else "no; the first run that succeeds pins it"
+        return f"to different content ({tool.pinned[:12]})"
+    return "yes" if tool.locked else "no; the first successful run pins it"
 
 
 def _parameter_list(parameters: tuple[Parameter, ...]) -> str:
@@ -129,19 +131,19 @@ def _parameter_list(parameters: tuple[Parameter, ...]) -> str:
 
 
 def _about(parameter: Parameter) -> str:
-    said = parameter.kind
+    kind = parameter.kind
     if parameter.required:
-        said = f"{said}, required"
+        kind = f"{kind}, required"
     if parameter.default:
-        said = f"{said}, by default {parameter.default}"
-    return f"{parameter.description} ({said})" if parameter.description else said
+        kind = f"{kind}, default {parameter.default}"
+    return f"{parameter.description} ({kind})" if parameter.description else kind
 
 
 def _heading(text: str) -> str:
     return style(text, bold=True)
 
 
-def _spelled(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -149,13 +151,13 @@ def _reads_back(pairs: list[str], entry: CatalogueEntry, parameters: Mapping[str
     if any(pair.startswith("-") for pair in pairs):
         return False
     try:
-        return parse_values(pairs, entry.schema) == dict(parameters)
+        return parse_pairs(pairs, entry.schema) == dict(parameters)
     except RyeError:
         return False
 
 
-def _quoted(word: str) -> str:
-    """For a shell; of `key=value` only the value, which is how people write it."""
+def _quote(word: str) -> str:
+    """Quote a word for a shell; in `key=value`, only the value is quoted."""
     key, equals, value = word.partition("=")
     if equals and key and shlex.quote(key) == key:
         return f"{key}={shlex.quote(value)}"

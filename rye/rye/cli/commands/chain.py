@@ -1,4 +1,4 @@
-"""``rye chain``: what a tool runs on, and the signature and pin of each part."""
+"""``rye chain``: what a tool runs on, with signatures and pins."""
 
 from __future__ import annotations
 

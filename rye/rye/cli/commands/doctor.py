@@ -1,4 +1,4 @@
-"""``rye doctor``: problems with this machine and project, and how to fix them."""
+"""``rye doctor``: problems with the setup, and how to fix them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(invocation: Invocation, as_json: bool) -> None:
-    """Find problems with this machine and project, and how to fix them.
+    """Find problems with your setup, and how to fix them.
 
     Checks the helper lilux-proc, your key and the trust store, the directories, the interpreter of
     each runtime, and the metadata of all items. Nothing is changed, and no tool is run. The exit

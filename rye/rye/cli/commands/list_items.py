@@ -36,9 +36,9 @@ def command(
 ) -> None:
     """List available tools: id, version, space and description.
 
-    PREFIX lists only ids that begin with it. If several spaces have the same id, the one that
-    would run is listed. Files with unreadable metadata are listed too, and the error is printed.
-    Nothing is verified or run.
+    With PREFIX, only ids that begin with it are listed. If several spaces have the same id, the
+    one that would run is listed. Files with unreadable metadata are listed too, and the error is
+    printed. Nothing is verified or run.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Serve Streamable HTTP at /mcp instead of stdio. Other hosts than loopback need a token.",
+    help="Serve HTTP at /mcp instead of stdio. Hosts other than loopback require a token.",
 )
 @click.option(
     "--token-file",

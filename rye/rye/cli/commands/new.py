@@ -39,14 +39,19 @@ _HELP = f"""Create a signed tool from a template, ready to run.
 @click.command(help=_HELP)
 @click.argument("name")
 @click.option(
-    "--runtime", "-r", default="python", show_default=True, help="The runtime of the tool."
+    "--runtime",
+    "-r",
+    metavar="RUNTIME",
+    default="python",
+    show_default=True,
+    help="One of the runtimes above, or the id of another.",
 )
 @click.option(
     "--space",
     type=click.Choice(["project", "user"]),
     default="project",
     show_default=True,
-    help="This project, or all your projects.",
+    help="Create the tool in this project, or for all your projects.",
 )
 @click.option("--description", "-d", default="", help="What the tool does, in one line.")
 @click.option(

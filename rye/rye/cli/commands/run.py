@@ -46,9 +46,9 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
 ) -> None:
     """Run a tool.
 
-    Parameters are written as KEY=VALUE. The tool's schema decides the type: n=3 is a number or a
-    string. Write arrays and objects as JSON, or repeat KEY to make an array. KEY=VALUE overrides
-    --params.
+    Parameters are written as KEY=VALUE. The tool's schema decides the type: n=3 passes a number if
+    the tool expects one, and otherwise a string. Write arrays and objects as JSON, or repeat KEY to
+    make an array. KEY=VALUE overrides --params.
 
     The tool's output is shown as it arrives. If it is a single JSON string, the string itself is
     shown. On a terminal, JSON is indented.

@@ -27,9 +27,9 @@ def command(
 ) -> None:
     """Print tool definitions as a JSON list, for use in an agent framework.
 
-    PREFIX prints only ids that begin with it. Names cannot contain slashes: rye/fs/read becomes
-    rye.fs.read for MCP and rye__fs__read in the other formats; `rye run` takes the id. A name that
-    would be too long or ambiguous ends in a hash, and the description contains the id.
+    With PREFIX, only ids that begin with it are printed. Names cannot contain slashes: rye/fs/read
+    becomes rye.fs.read for MCP and rye__fs__read in the other formats; `rye run` takes the id. A
+    name that would be too long or ambiguous ends in a hash, and the description contains the id.
 
     \b
     Examples:

@@ -106,8 +106,8 @@ def add(invocation: Invocation, key: str, owner: str | None, as_json: bool) -> N
 def share(invocation: Invocation, owner: str, as_json: bool) -> None:
     """Add your public key to the project, so that others can approve it.
 
-    Commit the file. Send the fingerprint to the others by another way than the repository, so that
-    they can compare it.
+    Commit the file, and send the fingerprint to the others outside of the repository, so that they
+    can compare it.
 
     \b
     Examples:

@@ -186,10 +186,10 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
         (["--http", "0.0.0.0:0"], "there is no token"),
         (["--http", "nonsense"], "expected HOST:PORT"),
         (["--http", "127.0.0.1:0", "--allow-origin", "*"], "wrong --allow-origin"),
-        (["--allow-origin", "http://x"], "--token-file and --allow-origin belong to --http"),
+        (["--allow-origin", "http://x"], "--token-file and --allow-origin require --http"),
         (
             ["--token-file", "x", "--print-config", "cursor"],
-            "--token-file and --allow-origin belong to --http",
+            "--token-file and --allow-origin require --http",
         ),
         (
             ["--http", "127.0.0.1:0", "--print-config", "cursor"],

@@ -33,13 +33,13 @@ def command(invocation: Invocation, item: str, as_json: bool, as_mermaid: bool) 
 
     if as_json and as_mermaid:
         raise click.UsageError("--json and --mermaid cannot be combined")
-    seen = inspect_chain(item, invocation.context)
+    inspection = inspect_chain(item, invocation.context)
     if as_json:
-        print_json(json_page(seen))
+        print_json(json_page(inspection))
     elif as_mermaid:
-        echo(mermaid_page(seen))
+        echo(mermaid_page(inspection))
     else:
-        echo(text_page(seen))
-    if seen.error is not None:
-        print_error(str(seen.error))
-        raise click.exceptions.Exit(exit_code(type(seen.error)))
+        echo(text_page(inspection))
+    if inspection.error is not None:
+        print_error(str(inspection.error))
+        raise click.exceptions.Exit(exit_code(type(inspection.error)))

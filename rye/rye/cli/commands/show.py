@@ -32,12 +32,12 @@ def command(invocation: Invocation, item: str, as_json: bool) -> None:
 
     context = invocation.context
     entry = Catalogue(context).entry(item)
-    seen = inspect_chain(entry.item_id, context)
+    inspection = inspect_chain(entry.item_id, context)
     parameters = None if entry.fault else example_parameters(entry.schema)
     call = None if parameters is None else example_call(entry, parameters)
     if as_json:
-        print_json(json_page(entry, call, seen))
+        print_json(json_page(entry, call, inspection))
     else:
-        echo(text_page(entry, call, seen))
-    if error := error_of(entry, seen):
+        echo(text_page(entry, call, inspection))
+    if error := error_of(entry, inspection):
         print_error(error)

@@ -16,7 +16,7 @@ from rye.spaces.resolver import Resolver
 from rye.trust.signer import Signer
 
 FIRST_TOOL = "hello"
-_FIRST_DESCRIPTION = "Greets someone. A first tool to try and to change"
+_FIRST_DESCRIPTION = "Greets someone: a first tool to try and change"
 
 
 class Setup(NamedTuple):

@@ -133,7 +133,7 @@ def _template_of_item(runtime: str, resolver: Resolver, extension: str | None) -
     if metadata.tool_type not in ("runtime", "primitive"):
         raise ParameterError(
             f"wrong runtime {runtime!r}",
-            [f"{found.path} is a {metadata.tool_type or 'tool'}, not a runtime"],
+            [f"{found.path} is a tool, not a runtime"],
             hint=f"use one of {names}, or the id of a runtime",
         )
     return bare_template(found.item_id, _extension_of_tools(found, metadata, extension))

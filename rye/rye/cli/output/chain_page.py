@@ -9,29 +9,31 @@ from rye.cli.output.show_page import signed_by, space_of
 from rye.executor.inspection import InspectedElement, Inspection
 
 _DIGITS = 12
+# The escapes of characters with a meaning in a Mermaid label.
+_ENTITIES = {character: f"#{ord(character)};" for character in '"#<>&`\\[]{}|'}
 
 
-def text_page(seen: Inspection) -> str:
+def text_page(inspection: Inspection) -> str:
     """Return the chain as a tree, with details below each element."""
     lines: list[str] = []
-    last = len(seen.elements) - 1
-    for level, element in enumerate(seen.elements):
+    last = len(inspection.elements) - 1
+    for level, element in enumerate(inspection.elements):
         indent = "   " * (level - 1)
         branch = f"{indent}└─ " if level else ""
         lines.append(f"{branch}{style(plain(element.item_id), bold=True)} {plain(element.version)}")
         continues = level < last or element.executor_id is not None
         below = "   " * level + ("│  " if continues else "   ")
         lines += [below + each for each in _details(element)]
-    unreached = seen.elements[-1].executor_id
+    unreached = inspection.elements[-1].executor_id
     if unreached is not None:
         indent = "   " * last
         lines.append(f"{indent}└─ {plain(unreached)}, not reached")
     lines.append("")
-    lines += _summary(seen)
+    lines += _summary(inspection)
     return "\n".join(lines)
 
 
-def json_page(seen: Inspection) -> list[dict[str, Any]]:
+def json_page(inspection: Inspection) -> list[dict[str, Any]]:
     """Return the elements for ``--json``, from the tool to the primitive."""
     return [
         {
@@ -48,14 +50,14 @@ def json_page(seen: Inspection) -> list[dict[str, Any]]:
             "standing": element.standing or None,
             "pinned": element.pinned or None,
         }
-        for element in seen.elements
+        for element in inspection.elements
     ]
 
 
-def mermaid_page(seen: Inspection) -> str:
+def mermaid_page(inspection: Inspection) -> str:
     """Return a flowchart in Mermaid's language, which GitHub and many editors render."""
     lines = ["flowchart TD"]
-    for number, element in enumerate(seen.elements):
+    for number, element in enumerate(inspection.elements):
         details = [
             f"<b>{_label(element.item_id)}</b> {_label(element.version)}",
             *[_label(each) for each in (space_of(element), signed_by(element), _pin(element))],
@@ -63,9 +65,9 @@ def mermaid_page(seen: Inspection) -> str:
         lines.append(f'    e{number}["{"<br/>".join(filter(None, details))}"]')
         if number:
             lines.append(f"    e{number - 1} --> e{number}")
-    if seen.error is not None:
-        last = len(seen.elements) - 1
-        lines.append(f'    refused["{_label(str(seen.error))}"]')
+    if inspection.error is not None:
+        last = len(inspection.elements) - 1
+        lines.append(f'    refused["{_label(str(inspection.error))}"]')
         lines.append(f"    e{last} -.-> refused")
         lines.append("    style refused stroke:#c00")
     return "\n".join(lines)
@@ -83,13 +85,13 @@ def _details(element: InspectedElement) -> list[str]:
     ]
 
 
-def _summary(seen: Inspection) -> list[str]:
+def _summary(inspection: Inspection) -> list[str]:
     lines = []
-    if seen.dependencies:
-        count = len(seen.dependencies)
+    if inspection.dependencies:
+        count = len(inspection.dependencies)
         lines.append(f"plus {count} supporting {'file' if count == 1 else 'files'}, also signed")
-    if seen.lockfile is not None:
-        lines.append(f"lockfile {display(seen.lockfile)}")
+    if inspection.lockfile is not None:
+        lines.append(f"lockfile {display(inspection.lockfile)}")
     else:
         lines.append("no lockfile yet; the first successful run creates it")
     return lines
@@ -108,6 +110,3 @@ def _label(text: str) -> str:
     return "".join(
         [_ENTITIES.get(character, character) for character in " ".join(plain(text).split())]
     )
-
-
-_ENTITIES = {character: f"#{ord(character)};" for character in '"#<>&`\\[]{}|'}

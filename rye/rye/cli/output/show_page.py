@@ -19,7 +19,7 @@ _ANNOTATIONS = {
     "read_only": ("read-only", "makes changes"),
     "destructive": ("destructive", ""),
     "idempotent": ("safe to repeat", ""),
-    "open_world": ("uses the network", "local only"),
+    "open_world": ("reaches external systems", "local only"),
 }
 
 
@@ -34,14 +34,14 @@ def example_call(entry: CatalogueEntry, parameters: Mapping[str, Any]) -> str:
     return " ".join([_quote(word) for word in words])
 
 
-def text_page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> str:
+def text_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -> str:
     """Return the whole page, without the error of :func:`error_of`."""
     parts = [f"{style(plain(entry.item_id), bold=True)}  {plain(entry.version)}".rstrip()]
     if entry.fault:
         parts.append("  cannot be read")
     if entry.description:
         parts.append(paragraph(entry.description, "  "))
-    parts.append(field_list(list(_facts(entry, seen))))
+    parts.append(field_list(list(_facts(entry, inspection))))
     parameters = parameters_of(entry.schema)
     if parameters:
         parts.append(f"{_heading('Parameters')}\n{_parameter_list(parameters)}")
@@ -50,9 +50,9 @@ def text_page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> str:
     return "\n\n".join(parts)
 
 
-def json_page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> dict[str, Any]:
+def json_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -> dict[str, Any]:
     """Return the page for ``--json``."""
-    tool = seen.elements[0]
+    tool = inspection.elements[0]
     return {
         **entry._asdict(),
         "example": call,
@@ -60,13 +60,13 @@ def json_page(entry: CatalogueEntry, call: str | None, seen: Inspection) -> dict
         "signer": tool.signer or None,
         "owner": tool.owner or None,
         "locked": tool.locked,
-        "error": None if seen.error is None else str(seen.error),
+        "error": None if inspection.error is None else str(inspection.error),
     }
 
 
-def error_of(entry: CatalogueEntry, seen: Inspection) -> str:
+def error_of(entry: CatalogueEntry, inspection: Inspection) -> str:
     """Return why the item cannot run, and what to do; empty if it can run."""
-    return entry.fault or ("" if seen.error is None else str(seen.error))
+    return entry.fault or ("" if inspection.error is None else str(inspection.error))
 
 
 def signed_by(element: InspectedElement) -> str:
@@ -80,7 +80,7 @@ def signed_by(element: InspectedElement) -> str:
         "trusted": f"signed by {signer}",
         "changed": f"changed after {signer} signed it",
         "forged": f"forged: {signer} did not make this signature",
-        "untrusted": f"signed by {signer}, which is not a trusted key",
+        "untrusted": f"signed by {signer}, not trusted",
     }
     return texts[element.standing]
 
@@ -90,13 +90,13 @@ def space_of(item: CatalogueEntry | InspectedElement) -> str:
     return f"{item.space} ({item.bundle})" if item.bundle not in ("", "rye") else item.space
 
 
-def _facts(entry: CatalogueEntry, seen: Inspection) -> Iterator[tuple[str, str]]:
-    tool = seen.elements[0]
+def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str, str]]:
+    tool = inspection.elements[0]
     yield "space", space_of(entry)
     if entry.path:
         yield "file", shorten_paths(entry.path)
     if entry.executor_id:
-        reached = [each.item_id for each in seen.elements[1:]]
+        reached = [each.item_id for each in inspection.elements[1:]]
         yield "runs on", " → ".join(reached or [entry.executor_id])
     if entry.category:
         yield "category", entry.category

@@ -80,7 +80,7 @@ class LiveOutput:
             return
 
     def show(self, data: Any) -> None:
-        """Write the data of a tool without output of its own, such as an HTTP response."""
+        """Write the data of a tool that prints nothing, such as an HTTP response."""
         if isinstance(data, str):
             self._write("stdout", data)
         elif data is not None:

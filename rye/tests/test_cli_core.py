@@ -1,6 +1,7 @@
 """All commands: help, misuse, the modules that start-up loads, and the project that is used."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -230,21 +231,36 @@ def test_a_planted_folder_of_another_user_above_is_not_a_project(
     assert find_project(below) == below
 
 
-def test_an_inaccessible_parent_is_passed_over_in_the_search(
+def deny_access(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``stat`` fail as below a directory without search permission, which root ignores."""
+    stat = os.stat
+
+    def denying_stat(asked: str | Path, **options: bool) -> os.stat_result:
+        if Path(asked) == path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(asked))
+        return stat(asked, **options)
+
+    monkeypatch.setattr(os, "stat", denying_stat)
+
+
+def test_an_inaccessible_parent_is_skipped_in_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Permissions do not bind root, so the system call is stubbed."""
     monkeypatch.setenv("USER_SPACE", str(tmp_path / "home"))
     below = tmp_path / "project" / "closed" / "deep"
     below.mkdir(parents=True)
     (tmp_path / "project" / ".ai").mkdir()
-    closed = below.parent / ".ai"
-    stat = os.stat
-
-    def denying_stat(path: str | Path, **options: bool) -> os.stat_result:
-        if Path(path) == closed:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return stat(path, **options)
-
-    monkeypatch.setattr(os, "stat", denying_stat)
+    deny_access(below.parent / ".ai", monkeypatch)
     assert find_project(below) == tmp_path / "project"
+
+
+def test_an_inaccessible_project_is_reported_as_a_result(
+    in_process: InProcessRye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed" / "project"
+    deny_access(closed, monkeypatch)
+    done = in_process("-C", closed, "run", "tools/x", "--json")
+    assert done.code == 1
+    assert json.loads(done.stdout)["error"] == (
+        f"{closed} is not accessible (permission denied); pass the directory of a project"
+    )

@@ -24,8 +24,8 @@ class Invocation:
         if self.project_option is None:
             return Context.from_machine(find_project(Path.cwd()))
         folder = Path(self.project_option)
-        if not folder.is_dir():
-            raise RyeError(f"{folder} is not a directory", hint="pass the directory of a project")
+        if (fault := _fault_of_directory(folder)) is not None:
+            raise RyeError(f"{folder} {fault}", hint="pass the directory of a project")
         return Context.from_machine(folder)
 
 
@@ -44,6 +44,16 @@ def find_project(start: Path) -> Path:
         if owner is not None and (folder == start or owner == os.getuid()):
             return folder
     return start
+
+
+def _fault_of_directory(path: Path) -> str | None:
+    """Say why a path is not a usable directory; ``None`` if it is one."""
+    try:
+        return None if S_ISDIR(path.stat().st_mode) else "is not a directory"
+    except (FileNotFoundError, NotADirectoryError):
+        return "is not a directory"
+    except OSError as error:
+        return f"is not accessible ({(error.strerror or 'unknown reason').lower()})"
 
 
 def _owner_of_directory(path: Path) -> int | None:

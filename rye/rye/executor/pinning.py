@@ -138,13 +138,13 @@ class Locking:
             if lock is None or tool.item_id != item_id:
                 raise ItemNotFoundError(f"there is no item '{item_id}'")
         except ItemNotFoundError:
-            return result("gone", _gone(path, item_id))
+            return result("missing", _gone(path, item_id))
         except RyeError as error:
-            return result("violated", error)
+            return result("mismatch", error)
         try:
             return result(self._holds(lock, tool, snapshot))
         except RyeError as error:
-            return result("violated", error)
+            return result("mismatch", error)
 
     def _holds(self, lock: StoredLock, tool: Resolution, snapshot: Snapshot) -> CheckState:
         """How the lock holds; raises if it does not."""
@@ -160,7 +160,7 @@ class Locking:
                 hint=f"pin it with: rye lock {shlex.quote(tool.item_id)}",
             )
         self._pass_gates(tool.item_id, snapshot)
-        return "holds"
+        return "ok"
 
     def _lockfiles_of(self, item_id: str) -> list[Path]:
         parent, _, stem = item_id.rpartition("/")

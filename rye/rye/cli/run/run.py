@@ -1,16 +1,22 @@
-"""`rye run`: a request becomes a call, and its result what is shown and the exit code."""
+"""`rye run`: call the tool, show its output, and return the exit code."""
 
 from __future__ import annotations
 
 import signal
 import sys
 
-from rye.cli.output.errors import tell
+from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, is_terminal, print_json
-from rye.cli.output.progress import Progress
+from rye.cli.output.progress import RunningTime
 from rye.cli.run.interruption import Interrupted, Interruption
 from rye.cli.run.live_output import LiveOutput
-from rye.cli.run.result_text import exit_code_of, failure_text, fields_of, notes_of
+from rye.cli.run.result_text import (
+    exit_code_of,
+    failure_text,
+    fields_of,
+    notes_of,
+    plan_lines,
+)
 from rye.errors import RyeError
 
 TYPE_CHECKING = False
@@ -18,37 +24,37 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rye.cli.invocation import Surroundings
+    from rye.cli.invocation import Invocation
     from rye.cli.run.request import RunRequest
     from rye.executor.run.result import ExecutionResult
 
 
-def run(request: RunRequest, surroundings: Surroundings) -> int:
-    """Run the tool, show what it says, and give the exit code."""
+def run(request: RunRequest, invocation: Invocation) -> int:
+    """Run the tool, show its output and return the exit code."""
     interruption = Interruption()
-    progress = Progress(request.item_id, wanted=not request.json or is_terminal(sys.stdout))
-    output = LiveOutput(interruption, progress)
+    running_time = RunningTime(request.item_id, wanted=not request.json or is_terminal(sys.stdout))
+    output = LiveOutput(interruption, running_time)
     try:
         with interruption:
-            result = _result(request, surroundings, interruption, output, progress)
+            result = _result(request, invocation, interruption, output, running_time)
             _show(request, result, output)
     except Interrupted as end:
-        return _tell_end(end, interruption, output)
+        return _report_interruption(end, interruption, output)
     return exit_code_of(result)
 
 
 def _result(
     request: RunRequest,
-    surroundings: Surroundings,
+    invocation: Invocation,
     interruption: Interruption,
     output: LiveOutput,
-    progress: Progress,
+    running_time: RunningTime,
 ) -> ExecutionResult:
     from rye.executor.run.blocking import execute_blocking
 
     def begin() -> None:
         interruption.tool_began = True
-        progress.start()
+        running_time.start()
 
     def read(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
         from rye.cli.run.parameters import parameters_of
@@ -59,7 +65,7 @@ def _result(
 
     given = read if request.has_parameters else None
     try:
-        context = surroundings.context
+        context = invocation.context
         if given is None:
             begin()
         return execute_blocking(
@@ -78,17 +84,17 @@ def _result(
         failed = failure_of(error)
         return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata)
     finally:
-        progress.stop()
+        running_time.stop()
 
 
-def _tell_end(end: Interrupted, interruption: Interruption, output: LiveOutput) -> int:
+def _report_interruption(end: Interrupted, interruption: Interruption, output: LiveOutput) -> int:
     if end.number == signal.SIGPIPE:
         raise BrokenPipeError from None
-    output.break_off()
+    output.finish_interrupted()
     if end.number == signal.SIGINT and is_terminal(sys.stderr):
-        echo(err=True)  # after the ^C that the terminal shows
-    ended = "; the tool and what it started were ended" if interruption.tool_began else ""
-    tell(f"interrupted{ended}")
+        echo(err=True)  # a newline after the ^C on the terminal
+    ended = "; the tool and its processes were ended" if interruption.tool_began else ""
+    print_error(f"interrupted{ended}")
     return end.exit_code
 
 
@@ -97,8 +103,6 @@ def _show(request: RunRequest, result: ExecutionResult, output: LiveOutput) -> N
         print_json(fields_of(result))
         return
     if "plan" in result.metadata:
-        from rye.cli.run.plan_text import plan_lines
-
         for line in plan_lines(result.metadata["plan"]):
             echo(line)
     elif "return_code" in result.metadata:
@@ -107,5 +111,5 @@ def _show(request: RunRequest, result: ExecutionResult, output: LiveOutput) -> N
         output.show(result.data)
     messages = [] if result.success else [failure_text(result)]
     for message in (*messages, *notes_of(result)):
-        output.make_room()
-        tell(message)
+        output.end_open_line()
+        print_error(message)

@@ -12,7 +12,7 @@ from lilux.primitives.lockfile import Lockfile
 from rye.errors import RyeError
 from rye.executor.locks.file import StoredLock
 
-CheckState = Literal["holds", "superseded", "violated", "corrupt", "gone"]
+CheckState = Literal["ok", "superseded", "mismatch", "corrupt", "missing"]
 
 
 class PinState(Enum):
@@ -50,8 +50,8 @@ class PinCheck(NamedTuple):
     item_id: str
     version: str
     state: CheckState
-    """``holds``, ``superseded`` (another version is there, and pinned), ``violated``, ``corrupt``
-    or ``gone`` (there is no such tool any more)."""
+    """``ok``, ``superseded`` (another version is installed and pinned), ``mismatch``, ``corrupt``
+    or ``missing`` (the tool no longer exists)."""
     error: RyeError | None = None
 
     @property

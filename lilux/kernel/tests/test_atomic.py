@@ -206,6 +206,40 @@ def test_a_fault_before_the_rename_leaves_the_old_file_and_no_other(
     assert names_in(tmp_path) == ["a"]
 
 
+def test_an_interrupt_right_after_the_rename_is_raised_and_the_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_rename = os.rename
+
+    def rename(*args: str, **folders: int) -> None:
+        real_rename(*args, **folders)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        atomic_write(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert names_in(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("step", ["link", "unlink"])
+def test_an_interrupt_while_creating_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    real_step = getattr(os, step)
+
+    def interrupted(*args: str, **folders: int) -> None:
+        monkeypatch.undo()
+        real_step(*args, **folders)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        atomic_write(tmp_path / "a", b"new", create_only=True)
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert names_in(tmp_path) == ["a"]
+
+
 def test_a_folder_that_cannot_be_synced_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

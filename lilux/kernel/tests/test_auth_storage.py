@@ -82,8 +82,8 @@ def test_folder_that_others_can_write_in_is_refused(tmp_path: Path) -> None:
         folder_store(folder).set_token("github", "access-secret")
 
     assert str(raised.value) == (
-        f"others can write in the folder {folder} (mode 0777); "
-        f"look at what is in it, then close it with: chmod 700 {shlex.quote(str(folder))}"
+        f"the folder {folder} is writable by other users (mode 0777); "
+        f"check its contents, then run: chmod 700 {shlex.quote(str(folder))}"
     )
     assert list(folder.iterdir()) == []
 
@@ -161,7 +161,7 @@ def test_key_open_to_others_is_refused_with_the_command_that_closes_it(folder: P
     store.set_token("github", "access-secret")
     (folder / "key").chmod(0o640)
     key = folder / "key"
-    message = f"{key} is open to others (mode 0640); close it with: chmod 600 {key}"
+    message = f"{key} is accessible to other users (mode 0640); run: chmod 600 {key}"
 
     with pytest.raises(KeyFileError) as reading:
         token_of(store, "github")
@@ -210,7 +210,7 @@ def test_key_that_is_a_symbolic_link_is_refused(folder: Path, tmp_path: Path) ->
     with pytest.raises(KeyFileError) as raised:
         token_of(store, "github")
 
-    assert str(raised.value) == (f"{folder / 'key'} is a symbolic link; put the file itself there")
+    assert str(raised.value) == (f"{folder / 'key'} is a symbolic link; replace it with the file")
 
 
 def test_pipe_in_place_of_a_token_does_not_hang(folder: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_dotenv_cannot_set_a_loader_variable(
         env = EnvResolver(project, environ={name: "mine"}).resolve()
     assert env == {name: "mine", "KEPT": "1"}
     assert caplog.messages == [
-        f"{project / '.env'}: {name} is ignored: it decides what processes load"
+        f"{project / '.env'}: {name} is ignored: it controls what processes load"
     ]
 
 
@@ -241,7 +241,7 @@ def test_a_dotenv_that_is_not_text_is_refused(project: Path) -> None:
     path.write_bytes(b"A=\xff\xfe\n")
     with pytest.raises(ConfigurationError) as caught:
         EnvResolver(project, environ={}).resolve()
-    assert str(caught.value) == f"{path} is not UTF-8 text; mend or remove it"
+    assert str(caught.value) == f"{path} is not UTF-8 text; fix or remove it"
 
 
 def test_a_dotenv_that_cannot_be_opened_is_refused(project: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_dotenv_that_cannot_be_opened_is_refused(project: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         EnvResolver(project, environ={}).resolve()
     assert str(caught.value) == (
-        f"{path} cannot be read: Too many levels of symbolic links; mend or remove it"
+        f"{path} cannot be read: Too many levels of symbolic links; fix or remove it"
     )
 
 
@@ -412,19 +412,19 @@ def test_without_a_fallback_the_variable_stays_as_it_was(project: Path) -> None:
     ("config", "expected"),
     [
         ([], "env_config: expected a mapping, got list"),
-        ({"envs": {}}, "env_config.envs: unknown; known are interpreter, env"),
-        ({1: {}}, "env_config: expected names that are text, got int; quote them"),
+        ({"envs": {}}, "env_config.envs: unknown field; expected one of interpreter, env"),
+        ({1: {}}, "env_config: expected names that are strings, got int; quote them"),
         ({"env": ["A=1"]}, "env_config.env: expected a mapping, got list"),
-        ({"env": {"A": 1}}, "env_config.env.A: expected text, got int; put it in quotes"),
-        ({"env": {"A": None}}, "env_config.env.A: expected text, got NoneType; put it in quotes"),
+        ({"env": {"A": 1}}, "env_config.env.A: expected a string, got int; quote it"),
+        ({"env": {"A": None}}, "env_config.env.A: expected a string, got NoneType; quote it"),
         ({"env": {"A": "x\0y"}}, "env_config.env.A: contains a NUL character; remove it"),
         (
             {"env": {"A=B": "x"}},
-            "env_config.env: 'A=B' cannot be the name of a variable; choose another",
+            "env_config.env: 'A=B' is not a valid variable name; choose another",
         ),
         (
             {"env": {"": "x"}},
-            "env_config.env: '' cannot be the name of a variable; choose another",
+            "env_config.env: '' is not a valid variable name; choose another",
         ),
         ({"interpreter": "python"}, "env_config.interpreter: expected a mapping, got str"),
     ],
@@ -450,20 +450,20 @@ TYPES = "venv_python, node_modules, system_binary, version_manager"
         ({"type": ["venv_python"]}, f"type: expected one of {TYPES}"),
         (
             {"type": "venv_python", "var": None},
-            "var: expected text, got NoneType; put it in quotes",
+            "var: expected a string, got NoneType; quote it",
         ),
         (
             {"type": "venv_python", "var": "A=B"},
-            "var: 'A=B' cannot be the name of a variable; choose another",
+            "var: 'A=B' is not a valid variable name; choose another",
         ),
         (
             {"type": "venv_python", "binary": "x"},
-            "binary: unknown; known are type, var, fallback, venv_path, search",
+            "binary: unknown field; expected one of type, var, fallback, venv_path, search",
         ),
-        ({"type": "venv_python", "fallback": ""}, "fallback: expected text, got an empty one"),
+        ({"type": "venv_python", "fallback": ""}, "fallback: expected a string, got an empty one"),
         (
             {"type": "venv_python", "venv_path": 3},
-            "venv_path: expected text, got int; put it in quotes",
+            "venv_path: expected a string, got int; quote it",
         ),
         ({"type": "venv_python", "search": "project"}, "search: expected a list, got str"),
         (
@@ -472,20 +472,23 @@ TYPES = "venv_python, node_modules, system_binary, version_manager"
         ),
         (
             {"type": "node_modules", "search_paths": [3]},
-            "search_paths[0]: expected text, got int; put it in quotes",
+            "search_paths[0]: expected a string, got int; quote it",
         ),
-        ({"type": "system_binary"}, "binary: missing; system_binary needs it"),
-        ({"type": "version_manager"}, "manager: missing; version_manager needs it"),
+        ({"type": "system_binary"}, "binary: missing; system_binary requires it"),
+        ({"type": "version_manager"}, "manager: missing; version_manager requires it"),
         (managed("sdkman"), "manager: expected one of pyenv, nvm, rbenv, asdf, mise"),
-        (managed("pyenv", "../x"), "version: '../x' is not a version; write one like '3.11'"),
-        (managed("asdf"), "tool: missing; asdf manages many, so name one like 'python'"),
+        (managed("pyenv", "../x"), "version: '../x' is not a version; write one such as '3.11'"),
+        (
+            managed("asdf"),
+            "tool: missing; asdf manages several tools, so name one, such as 'python'",
+        ),
         (
             managed("mise", tool="../x"),
-            "tool: '../x' is not the name of a tool; write one like 'python'",
+            "tool: '../x' is not the name of a tool; name one, such as 'python'",
         ),
         (
             managed("pyenv", tool="ruby"),
-            "tool: pyenv manages python; leave it out or choose another manager",
+            "tool: pyenv manages python; remove the field or choose another manager",
         ),
     ],
 )
@@ -505,7 +508,7 @@ def test_malformed_overrides_and_context_are_refused_without_their_values() -> N
     overrides: Any = {"TOKEN": ["s3cret"]}
     with pytest.raises(ConfigurationError) as caught:
         EnvResolver(environ={}).resolve(tool_env=overrides)
-    assert str(caught.value) == "tool_env.TOKEN: expected text, got list; put it in quotes"
+    assert str(caught.value) == "tool_env.TOKEN: expected a string, got list; quote it"
     wrong: Any = {"user": 3}
     with pytest.raises(ConfigurationError) as caught:
         EnvResolver(environ={}).resolve(context=wrong)

@@ -106,8 +106,8 @@ class TestSaving:
         folder.mkdir()
         folder.chmod(mode)
         message = (
-            f"others can write in the folder {folder} (mode {mode:04o}); "
-            f"look at what is in it, then close it with: chmod 700 {shlex.quote(str(folder))}"
+            f"the folder {folder} is writable by other users (mode {mode:04o}); "
+            f"check its contents, then run: chmod 700 {shlex.quote(str(folder))}"
         )
         with pytest.raises(KeyFileError, match=exactly(message)):
             save_keypair(PRIVATE, PUBLIC, folder)
@@ -120,7 +120,7 @@ class TestSaving:
         folder = tmp_path / "keys"
         folder.mkdir(mode=0o700)
         os.chown(folder, 65534, 65534)
-        message = f"the folder {folder} belongs to another user; pass a folder of your own"
+        message = f"the folder {folder} belongs to another user; pass a folder that you own"
         with pytest.raises(KeyFileError, match=exactly(message)):
             save_keypair(PRIVATE, PUBLIC, folder)
 
@@ -189,8 +189,8 @@ class TestLoading:
         path = folder / "private_key.pem"
         path.chmod(mode)
         message = (
-            f"private key {path} is open to others (mode {mode:04o}); "
-            f"close it with: chmod 600 {path}"
+            f"private key {path} is accessible to other users (mode {mode:04o}); "
+            f"run: chmod 600 {path}"
         )
         for load in (load_keypair, ensure_keypair):
             with pytest.raises(KeyFileError, match=exactly(message)):
@@ -202,7 +202,7 @@ class TestLoading:
         (folder / "private_key.pem").chmod(0o644)
         with pytest.raises(KeyFileError) as caught:
             load_keypair(folder)
-        command = str(caught.value).partition("close it with: ")[2]
+        command = str(caught.value).partition("run: ")[2]
         subprocess.run(shlex.split(command), check=True, timeout=60)
         assert load_keypair(folder) == (PRIVATE, PUBLIC)
 
@@ -285,7 +285,7 @@ class TestLoading:
         path = folder / f"{kind}_key.pem"
         path.rename(folder / "elsewhere")
         path.symlink_to(folder / "elsewhere")
-        message = f"{kind} key {path} is a symbolic link; put the file itself there"
+        message = f"{kind} key {path} is a symbolic link; replace it with the file"
         for load in (load_keypair, ensure_keypair):
             with pytest.raises(KeyFileError, match=exactly(message)):
                 load(folder)

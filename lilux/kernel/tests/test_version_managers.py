@@ -84,7 +84,7 @@ def test_a_whole_number_is_a_version_and_a_fraction_is_not(home: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         interpreter(None, {}, {**rule, "version": 3.10})
     assert str(caught.value) == (
-        "env_config.interpreter.version: expected text, got float; put it in quotes"
+        "env_config.interpreter.version: expected a string, got float; quote it"
     )
 
 

@@ -244,7 +244,7 @@ def test_a_file_of_the_greatest_size_is_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_is_refused_without_waiting(
+def test_a_path_that_is_not_a_file_is_refused_without_blocking(
     path: Path, make: Callable[[Path], None]
 ) -> None:
     make(path)

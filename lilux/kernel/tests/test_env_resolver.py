@@ -480,7 +480,7 @@ TYPES = "venv_python, node_modules, system_binary, version_manager"
         (managed("pyenv", "../x"), "version: '../x' is not a version; write one such as '3.11'"),
         (
             managed("asdf"),
-            "tool: missing; asdf manages several tools, so name one, such as 'python'",
+            "tool: missing; asdf manages several tools; name one, such as 'python'",
         ),
         (
             managed("mise", tool="../x"),

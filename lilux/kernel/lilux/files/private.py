@@ -20,13 +20,13 @@ def make_private_folder(folder: Path) -> None:
     found = folder.stat()
     if found.st_uid != os.geteuid():
         raise KeyFileError(
-            f"the folder {folder} belongs to another user; pass a folder that you own"
+            f"the folder {folder} belongs to another user", hint="pass a folder that you own"
         )
     mode = stat.S_IMODE(found.st_mode)
     if mode & 0o022:
         raise KeyFileError(
-            f"the folder {folder} is writable by other users (mode {mode:04o}); "
-            f"check its contents, then run: chmod 700 {shlex.quote(str(folder))}"
+            f"the folder {folder} is writable by other users (mode {mode:04o})",
+            hint=f"check its contents, then run: chmod 700 {shlex.quote(str(folder))}",
         )
     if mode != 0o700:
         folder.chmod(0o700)
@@ -46,12 +46,12 @@ def read_own_file(
 
     def check(found: os.stat_result) -> None:
         if found.st_uid != os.geteuid():
-            raise KeyFileError(f"{shown} belongs to another user; {remedy}")
+            raise KeyFileError(f"{shown} belongs to another user", hint=remedy)
         mode = stat.S_IMODE(found.st_mode)
         if secret and mode & 0o077:
             raise KeyFileError(
-                f"{shown} is accessible to other users (mode {mode:04o}); "
-                f"run: chmod 600 {shlex.quote(str(path))}"
+                f"{shown} is accessible to other users (mode {mode:04o})",
+                hint=f"run: chmod 600 {shlex.quote(str(path))}",
             )
 
     try:
@@ -59,12 +59,14 @@ def read_own_file(
     except FileNotFoundError:
         return None
     except NotRegularFileError:
-        raise KeyFileError(f"{shown} is not a regular file; {remedy}") from None
+        raise KeyFileError(f"{shown} is not a regular file", hint=remedy) from None
     except FileTooLargeError:
-        raise KeyFileError(f"{shown} is larger than {limit} bytes; {remedy}") from None
+        raise KeyFileError(f"{shown} is larger than {limit} bytes", hint=remedy) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise KeyFileError(f"{shown} is a symbolic link; replace it with the file") from None
+            raise KeyFileError(
+                f"{shown} is a symbolic link", hint="replace it with the file"
+            ) from None
         raise KeyFileError(
-            f"cannot read {shown}: {error.strerror}; make it readable for its owner only"
+            f"cannot read {shown}: {error.strerror}", hint="make it readable for its owner only"
         ) from error

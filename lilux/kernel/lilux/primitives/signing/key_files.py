@@ -84,8 +84,8 @@ def _complete_pair(private_path: Path, public_path: Path) -> None:
         _write(public_path, public_pem, mode=0o644)
     elif private_pem is None:
         raise KeyFileError(
-            f"{public_path} has no {PRIVATE_KEY_FILE} next to it; "
-            "restore the private key, or remove the public key to start with a new pair"
+            f"{public_path} has no {PRIVATE_KEY_FILE} next to it",
+            hint="restore the private key, or remove the public key to start with a new pair",
         )
     elif public_pem is None:
         _write(public_path, _derive_public(private_path, private_pem), mode=0o644)
@@ -97,21 +97,24 @@ def _read_pair(folder: Path) -> tuple[bytes, bytes]:
     private_path, public_path = folder / PRIVATE_KEY_FILE, folder / PUBLIC_KEY_FILE
     private_pem = _read(private_path, private=True)
     if private_pem is None:
-        raise KeyFileError(f"no private key at {private_path}; ensure_keypair() creates a pair")
+        raise KeyFileError(
+            f"no private key at {private_path}", hint="ensure_keypair() creates a pair"
+        )
     public_pem = _read(public_path, private=False)
     if public_pem is None:
         raise KeyFileError(
-            f"no public key at {public_path}; ensure_keypair() derives it from the private key"
+            f"no public key at {public_path}",
+            hint="ensure_keypair() derives it from the private key",
         )
     _derive_public(private_path, private_pem)
     try:
         belongs = ed25519.is_pair(private_pem, public_pem)
     except ValueError:
         raise KeyFileError(
-            f"{public_path} is not the PEM of an Ed25519 public key; {_DERIVE_IT}"
+            f"{public_path} is not the PEM of an Ed25519 public key", hint=_DERIVE_IT
         ) from None
     if not belongs:
-        raise KeyFileError(f"{public_path} does not belong to {private_path}; {_DERIVE_IT}")
+        raise KeyFileError(f"{public_path} does not belong to {private_path}", hint=_DERIVE_IT)
     return private_pem, public_pem
 
 
@@ -122,8 +125,8 @@ def _derive_public(path: Path, private_pem: bytes) -> bytes:
         return ed25519.derive_public(private_pem)
     except ValueError:
         raise KeyFileError(
-            f"{path} is not the PKCS8 PEM of an Ed25519 private key without a password; "
-            "restore it from a backup, or remove both key files to start with a new pair"
+            f"{path} is not the PKCS8 PEM of an Ed25519 private key without a password",
+            hint="restore it from a backup, or remove both key files to start with a new pair",
         ) from None
 
 
@@ -190,5 +193,6 @@ def _read(path: Path, *, private: bool) -> bytes | None:
 
 def _cannot(action: str, path: Path, error: OSError) -> KeyFileError:
     return KeyFileError(
-        f"cannot {action} {path}: {error.strerror}; use a key folder that you own and can write to"
+        f"cannot {action} {path}: {error.strerror}",
+        hint="use a key folder that you own and can write to",
     )

@@ -45,10 +45,10 @@ class FolderVault:
         if sealed is None:
             return None
         key = self._read_key()
-        advice = f"clear it with clear_token({service!r}) and authenticate again"
+        hint = f"clear it with clear_token({service!r}) and authenticate again"
         if key is None:
             raise AuthError(
-                f"the token of {service!r} cannot be read: {self._key_path} is missing; {advice}"
+                f"the token of {service!r} cannot be read: {self._key_path} is missing", hint=hint
             )
         body = sealed.removeprefix(_FORMAT)
         try:
@@ -59,7 +59,8 @@ class FolderVault:
         except (InvalidTag, ValueError):
             raise AuthError(
                 f"the token of {service!r} in {path} was changed, belongs to another service"
-                f" or was written with another key; {advice}"
+                " or was written with another key",
+                hint=hint,
             ) from None
 
     def write(self, service: str, secret: bytes) -> None:
@@ -91,8 +92,8 @@ class FolderVault:
         key = read_token_file(self._key_path, limit=_KEY_BYTES)
         if key is not None and len(key) != _KEY_BYTES:
             raise KeyFileError(
-                f"{self._key_path} is not a key of {_KEY_BYTES} bytes"
-                "; restore it, or remove it and authenticate again"
+                f"{self._key_path} is not a key of {_KEY_BYTES} bytes",
+                hint="restore it, or remove it and authenticate again",
             )
         return key
 
@@ -115,5 +116,5 @@ class FolderVault:
     def _unwritable(path: Path, error: OSError) -> ConfigurationError:
         reason = (error.strerror or type(error).__name__).lower()
         return ConfigurationError(
-            f"cannot write {path} ({reason}); pass a storage_dir that you can write to"
+            f"cannot write {path} ({reason})", hint="pass a storage_dir that you can write to"
         )

@@ -24,7 +24,8 @@ def prepare_folder(folder: Path) -> None:
         make_private_folder(folder)
     except OSError as error:
         raise ConfigurationError(
-            f"cannot use the folder {folder} ({_reason(error)}); pass a folder that you can write to"
+            f"cannot use the folder {folder} ({_reason(error)})",
+            hint="pass a folder that you can write to",
         ) from None
 
 
@@ -43,17 +44,17 @@ def per_user_lock_folder() -> Path:
     in the system's temporary folder.
     """
     folder = Path(tempfile.gettempdir()) / f"lilux-locks-{os.geteuid()}"
-    advice = "pass storage_dir, a folder that you own, to AuthStore"
+    hint = "pass storage_dir, a folder that you own, to AuthStore"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
     except OSError as error:
         raise ConfigurationError(
-            f"cannot create the lock folder {folder} ({_reason(error)}); {advice}"
+            f"cannot create the lock folder {folder} ({_reason(error)})", hint=hint
         ) from None
     private = not found.st_mode & 0o077 and found.st_uid == os.geteuid()
     if not (stat.S_ISDIR(found.st_mode) and private):
-        raise ConfigurationError(f"the lock folder {folder} is not private to you; {advice}")
+        raise ConfigurationError(f"the lock folder {folder} is not private to you", hint=hint)
     return folder
 
 
@@ -88,8 +89,8 @@ def acquire_lock(path: Path) -> int:
             os.close(descriptor)
     except OSError as error:
         raise ConfigurationError(
-            f"cannot lock {path} ({_reason(error)})"
-            "; pass a storage_dir that you can write to, on a file system with locks"
+            f"cannot lock {path} ({_reason(error)})",
+            hint="pass a storage_dir that you can write to, on a file system with locks",
         ) from None
 
 

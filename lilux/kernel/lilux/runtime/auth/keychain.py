@@ -78,6 +78,6 @@ class KeychainVault:
     @staticmethod
     def _refused(verb: str, service: str, error: Exception) -> ConfigurationError:
         return ConfigurationError(
-            f"the keychain did not {verb} the token of {service!r} ({type(error).__name__})"
-            "; unlock it, or pass keychain=None and a storage_dir to AuthStore"
+            f"the keychain did not {verb} the token of {service!r} ({type(error).__name__})",
+            hint="unlock it, or pass keychain=None and a storage_dir to AuthStore",
         )

@@ -23,7 +23,7 @@ _CHECK_CLIENT = "check token_url, client_id and client_secret, and store them wi
 _AUTHENTICATE = "authenticate again and store the new token with set_token"
 
 # Only these words of a response are repeated: the rest of it may echo the request.
-_ADVICE = {
+_HINTS = {
     "invalid_client": _CHECK_CLIENT,
     "invalid_grant": _AUTHENTICATE,
     "invalid_request": _CHECK_CLIENT,
@@ -94,11 +94,11 @@ def _read_response(record: TokenRecord, status: int, body: bytes) -> TokenGrant:
     fields = _decode_object(body)
     # Some endpoints refuse with status 200.
     refusal = fields.get("error")
-    if isinstance(refusal, str) and refusal in _ADVICE:
-        raise _failure(record, f"refused the request ({refusal})", _ADVICE[refusal])
+    if isinstance(refusal, str) and refusal in _HINTS:
+        raise _failure(record, f"refused the request ({refusal})", _HINTS[refusal])
     if status != 200 or refusal is not None:
-        advice = _TRY_LATER if status >= 500 or status == 429 else _CHECK_CLIENT
-        raise _failure(record, f"answered HTTP {status}", advice)
+        hint = _TRY_LATER if status >= 500 or status == 429 else _CHECK_CLIENT
+        raise _failure(record, f"answered HTTP {status}", hint)
     try:
         return _read_grant(fields)
     except (TypeError, ValueError):
@@ -147,9 +147,10 @@ def _lifetime(value: object) -> float | None:
     return seconds
 
 
-def _failure(record: TokenRecord, what: str, advice: str) -> RefreshError:
+def _failure(record: TokenRecord, reason: str, hint: str) -> RefreshError:
     host = urlsplit(record.token_url or "").hostname
     return RefreshError(
         f"the token of {record.service!r} could not be refreshed"
-        f": the token endpoint at {host} {what}; {advice}"
+        f": the token endpoint at {host} {reason}",
+        hint=hint,
     )

@@ -53,19 +53,20 @@ async def refresh(
     except TimeoutError:
         raise RefreshError(
             f"the token of {service!r} could not be refreshed"
-            f": another process has been refreshing it for {patience:g} s; try again later"
+            f": another process has been refreshing it for {patience:g} s",
+            hint="try again later",
         ) from None
     except LiluxError as error:
         # One instance raised in several tasks would mix up their tracebacks.
-        raise type(error)(*error.args) from None
+        raise type(error)(error.reason, hint=error.hint) from None
 
 
 def _require_refreshable(record: TokenRecord) -> None:
     missing = "refresh token" if record.refresh_token is None else "token_url to refresh it at"
     if not record.can_refresh:
         raise AuthenticationRequired(
-            f"the token of {record.service!r} has expired and has no {missing}"
-            "; authenticate again and store the new token with set_token"
+            f"the token of {record.service!r} has expired and has no {missing}",
+            hint="authenticate again and store the new token with set_token",
         )
 
 

@@ -53,7 +53,7 @@ class TokenStorage:
         return self._vault.identity
 
     def load(self, service: str) -> TokenRecord | None:
-        """Return the record, or ``None``; raises ``AuthError`` if the stored data is not a record."""
+        """Return the record, or ``None``; raises ``AuthError`` for stored data of another kind."""
         secret = self._vault.read(service)
         return None if secret is None else _decode(service, secret)
 
@@ -119,7 +119,7 @@ def _decode(service: str, secret: bytes) -> TokenRecord:
         record = None
     if record is None or record.service != service:
         raise AuthError(
-            f"the data stored for {service!r} is not a token"
-            f"; clear it with clear_token({service!r}) and authenticate again"
+            f"the data stored for {service!r} is not a token",
+            hint=f"clear it with clear_token({service!r}) and authenticate again",
         )
     return record

@@ -92,8 +92,9 @@ class AuthStore:
         )
         if self._storage is None:
             raise ConfigurationError(
-                f"the token of {service!r} cannot be stored: no keychain and no folder"
-                "; install lilux[keychain] for the OS keychain, or pass storage_dir to AuthStore"
+                f"the token of {service!r} cannot be stored: no keychain and no folder",
+                hint="install lilux[keychain] for the OS keychain, "
+                "or pass storage_dir to AuthStore",
             )
         self._storage.save(record)
 
@@ -152,6 +153,6 @@ def _require_scope(record: TokenRecord, scope: str | None) -> None:
     missing = record.missing_scopes(scope or "")
     if missing:
         raise AuthenticationRequired(
-            f"the token of {record.service!r} lacks the scope {' '.join(missing)!r}"
-            "; authenticate again with that scope and store the new token with set_token"
+            f"the token of {record.service!r} lacks the scope {' '.join(missing)!r}",
+            hint="authenticate again with that scope and store the new token with set_token",
         )

@@ -166,5 +166,5 @@ def is_loopback(host: str) -> bool:
 def no_token(service: str) -> AuthenticationRequired:
     """Return the error for a service without a stored token."""
     return AuthenticationRequired(
-        f"no token is stored for {service!r}; authenticate and store one with set_token"
+        f"no token is stored for {service!r}", hint="authenticate and store one with set_token"
     )

@@ -96,7 +96,7 @@ def _interpreter(config: Any) -> InterpreterRule:
         _refuse(f"{where}.type", f"expected one of {', '.join(_KEYS)}")
     fields = _mapping(config, where, allowed=("type", "var", "fallback", *_KEYS[kind]))
     if "var" not in fields:
-        _refuse(f"{where}.var", "missing; name the variable to set")
+        _refuse(f"{where}.var", "missing", "name the variable to set")
     fallback = fields.get("fallback")
     return InterpreterRule(
         var=_variable_name(_text(fields["var"], f"{where}.var"), f"{where}.var"),
@@ -118,7 +118,7 @@ def _strategy(kind: str, fields: Mapping[str, Any], where: str) -> Strategy:
         return NodeModules(search_paths=_texts(paths, f"{where}.search_paths"))
     required = "binary" if kind == "system_binary" else "manager"
     if required not in given:
-        _refuse(f"{where}.{required}", f"missing; {kind} requires it")
+        _refuse(f"{where}.{required}", "missing", f"{kind} requires it")
     if kind == "system_binary":
         return SystemBinary(binary=_text(given["binary"], f"{where}.binary"))
     return _version_manager(given, where)
@@ -140,19 +140,21 @@ def _mapping(value: Any, where: str, allowed: tuple[str, ...] | None = None) -> 
         _refuse(where, f"expected a mapping, got {type(value).__name__}")
     for key in value:
         if not isinstance(key, str):
-            _refuse(where, f"expected names that are strings, got {type(key).__name__}; quote them")
+            _refuse(
+                where, f"expected names that are strings, got {type(key).__name__}", "quote them"
+            )
         if allowed is not None and key not in allowed:
-            _refuse(f"{where}.{key}", f"unknown field; expected one of {', '.join(allowed)}")
+            _refuse(f"{where}.{key}", "unknown field", f"expected one of {', '.join(allowed)}")
     return value
 
 
 def _text(value: Any, where: str, *, empty: bool = False) -> str:
     if not isinstance(value, str):
-        _refuse(where, f"expected a string, got {type(value).__name__}; quote it")
+        _refuse(where, f"expected a string, got {type(value).__name__}", "quote it")
     if not value and not empty:
         _refuse(where, "expected a string, got an empty one")
     if "\0" in value:
-        _refuse(where, "contains a NUL character; remove it")
+        _refuse(where, "contains a NUL character", "remove it")
     return value
 
 
@@ -174,9 +176,9 @@ def _one_of(value: Any, choices: tuple[str, ...], where: str) -> str:
 
 def _variable_name(name: str, where: str) -> str:
     if not name or "=" in name or "\0" in name:
-        _refuse(where, f"{name!r} is not a valid variable name; choose another")
+        _refuse(where, f"{name!r} is not a valid variable name", "choose another")
     return name
 
 
-def _refuse(where: str, what: str) -> NoReturn:
-    raise ConfigurationError(f"{where}: {what}")
+def _refuse(where: str, reason: str, hint: str = "") -> NoReturn:
+    raise ConfigurationError(f"{where}: {reason}", hint=hint)

@@ -40,7 +40,7 @@ class Places(Record, frozen=True, kw_only=True):
 
 
 def resolve_interpreter(rule: InterpreterRule, places: Places) -> str | None:
-    """Return the path that the strategy finds, or the fallback (searched on PATH if a bare name)."""
+    """Return the path that the strategy finds, or the fallback; a bare name is searched on PATH."""
     found = _find(rule, places)
     if found is not None:
         return str(found)

@@ -52,8 +52,8 @@ def find_version(rule: VersionManager, fallback: str | None, places: Places) -> 
     tool = _tool(rule, fallback)
     if rule.version is not None and not re.fullmatch(_ALIAS, rule.version):
         raise ConfigurationError(
-            f"env_config.interpreter.version: {rule.version!r} is not a version; "
-            "write one such as '3.11'"
+            f"env_config.interpreter.version: {rule.version!r} is not a version",
+            hint="write one such as '3.11'",
         )
     return next(_FINDERS[rule.manager](tool, rule.version, places), None)
 
@@ -64,21 +64,21 @@ def _tool(rule: VersionManager, fallback: str | None) -> _Tool:
     if only is not None:
         if name is not None and name not in only.names:
             raise ConfigurationError(
-                f"env_config.interpreter.tool: {rule.manager} manages {only.names[0]}; "
-                "remove the field or choose another manager"
+                f"env_config.interpreter.tool: {rule.manager} manages {only.names[0]}",
+                hint="remove the field or choose another manager",
             )
         return only
     if name is None and fallback is not None:
         name = Path(fallback).name.rstrip("0123456789.")
     if not name:
         raise ConfigurationError(
-            f"env_config.interpreter.tool: missing; {rule.manager} manages several tools, "
-            "so name one, such as 'python'"
+            f"env_config.interpreter.tool: missing; {rule.manager} manages several tools",
+            hint="name one, such as 'python'",
         )
     if not re.fullmatch(_TOOL_NAME, name):
         raise ConfigurationError(
-            f"env_config.interpreter.tool: {name!r} is not the name of a tool; "
-            "name one, such as 'python'"
+            f"env_config.interpreter.tool: {name!r} is not the name of a tool",
+            hint="name one, such as 'python'",
         )
     known = (tool for tool in (_PYTHON, _NODE, _RUBY) if name in tool.names)
     return next(known, _Tool(names=(name,), programs=(f"bin/{name}",)))

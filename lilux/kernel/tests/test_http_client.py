@@ -118,7 +118,7 @@ URL = "http://127.0.0.1:9"
     ("config", "error"),
     [
         ([], "config: expected a dict, got list"),
-        ({}, "url: required; give the address to request"),
+        ({}, "url: required; pass the address to request"),
         ({"url": 5}, "url: expected a string, got int"),
         (
             {"url": "/relative"},
@@ -171,11 +171,11 @@ URL = "http://127.0.0.1:9"
         ),
         (
             {"url": URL, "headers": {"Content-Length": "2"}},
-            "headers.Content-Length: follows from the body; remove it",
+            "headers.Content-Length: is set automatically; remove it",
         ),
         (
             {"url": URL, "headers": {"a": "\ud800"}},
-            "headers.a: contains text that is not valid Unicode; pass clean text",
+            "headers.a: contains text that is not valid Unicode; correct it",
         ),
         (
             {"url": URL, "auth": {"type": "basic"}},
@@ -185,7 +185,7 @@ URL = "http://127.0.0.1:9"
             {"url": URL, "auth": {"type": "bearer", "key": "x"}},
             (
                 "auth.token: expected a string for type 'bearer'; "
-                'write for example token: "${API_KEY}"'
+                'write, for example, token: "${API_KEY}"'
             ),
         ),
         (
@@ -217,7 +217,7 @@ URL = "http://127.0.0.1:9"
         ({"url": URL, "env": {"A": 1}}, "env.A: expected a string; quote it"),
         (
             {"url": URL, "body": {"a": 1}},
-            "body: GET carries none; use POST, PUT, PATCH or DELETE, or remove it",
+            "body: not allowed with GET; use POST, PUT, PATCH or DELETE, or remove it",
         ),
         (
             {"url": URL, "method": "POST", "body": {"a": float("nan")}},
@@ -235,7 +235,7 @@ URL = "http://127.0.0.1:9"
         ),
         (
             {"url": URL, "method": "POST", "body": "\ud800"},
-            "body: contains text that is not valid Unicode; pass clean text",
+            "body: contains text that is not valid Unicode; correct it",
         ),
     ],
 )

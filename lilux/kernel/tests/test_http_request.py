@@ -49,7 +49,7 @@ def test_parameters_in_a_url_cannot_change_its_structure(server: LoopbackServer)
 def test_a_parameter_cannot_climb_the_path(server: LoopbackServer, value: str) -> None:
     result = call({"url": server.url + "/users/{name}/items"}, {"name": value})
     assert result.error == (
-        "url: a parameter makes a path segment '.' or '..', which would change the path; "
+        "url: a parameter creates a path segment '.' or '..', which would change the path; "
         "pass a plain name"
     )
     assert (result.status_code, result.attempts, server.requests) == (0, 0, [])
@@ -216,7 +216,7 @@ def test_a_missing_credential_names_its_variable_and_sends_nothing(
     )
     assert server.requests == []
     result = call({"url": server.url, "auth": {"type": "bearer", "token": ""}})
-    assert result.error == "auth.token: is empty; give a credential"
+    assert result.error == "auth.token: is empty; pass a credential"
 
 
 def test_user_and_password_of_a_url_become_basic_auth(server: LoopbackServer) -> None:
@@ -334,14 +334,14 @@ def test_no_error_of_a_refused_connection_contains_a_credential() -> None:
             h11.LocalProtocolError(f"from below: {SECRET}"),
             (
                 "request failed: GET http://h: LocalProtocolError; "
-                "check the url, and that the client was not closed meanwhile"
+                "check the url, and that the client was not closed during the request"
             ),
         ),
         (
             RuntimeError("Cannot send a request, as the client has been closed."),
             (
                 "request failed: GET http://h: RuntimeError; "
-                "check the url, and that the client was not closed meanwhile"
+                "check the url, and that the client was not closed during the request"
             ),
         ),
     ],

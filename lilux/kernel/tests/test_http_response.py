@@ -164,7 +164,7 @@ def test_a_body_above_the_limit_fails_and_closes_the_connection(server: Loopback
     big, fits = asyncio.run(body())
     assert (big.success, big.status_code, big.body, big.truncated) == (False, 200, "x" * 10, True)
     assert big.error == (
-        "response body is larger than max_body_bytes (10); raise it or ask for less"
+        "response body is larger than max_body_bytes (10); raise it or request less"
     )
     assert (fits.success, fits.truncated) == (True, False)
 
@@ -191,7 +191,7 @@ def test_a_compressed_bomb_is_not_unpacked(
     server.on("/", respond(body=data, headers={"Content-Encoding": encoding}))
     result = call({"url": server.url})
     assert result.error == (
-        "response body is larger than max_body_bytes (10485760); raise it or ask for less"
+        "response body is larger than max_body_bytes (10485760); raise it or request less"
     )
     assert len(result.body) == 10 * 1024 * 1024
 

@@ -221,7 +221,7 @@ def test_a_credential_across_the_end_of_a_cut_sink_error_is_scrubbed(
 def test_a_stream_without_a_working_sink_ends(server: LoopbackServer) -> None:
     url = server.on("/", sse([b"data: a\n\ndata: b\n\n"], then=hang()))
     result = call({"url": url}, FailingSink())
-    assert (result.success, result.error) == (False, "every sink failed; sink_errors says how")
+    assert (result.success, result.error) == (False, "every sink failed; see sink_errors")
     assert result.stream_events_count == 2
     server.wait_until(lambda s: s.open_connections == 0)
 
@@ -230,7 +230,7 @@ def test_a_stream_without_a_working_sink_ends(server: LoopbackServer) -> None:
     ("sinks", "error"),
     [
         ("text", "__sinks: expected a list of sinks, got str"),
-        ([object()], "__sinks[0]: object is no sink; give it async write(data) and close()"),
+        ([object()], "__sinks[0]: object is not a sink; it needs async write(data) and close()"),
     ],
 )
 def test_what_is_no_sink_is_refused(sinks: Any, error: str) -> None:
@@ -369,7 +369,7 @@ def test_an_endless_event_is_refused(server: LoopbackServer) -> None:
     result = call({"url": url, "max_event_bytes": 1000})
     assert (result.success, result.body) == (False, ["a"])
     assert result.error == (
-        "an event is larger than max_event_bytes (1000); raise it or ask for smaller events"
+        "an event is larger than max_event_bytes (1000); raise it or request smaller events"
     )
 
 

@@ -211,8 +211,8 @@ def test_an_interrupt_right_after_the_rename_is_raised_and_the_file_is_written(
 ) -> None:
     real_rename = os.rename
 
-    def rename(*args: str, **folders: int) -> None:
-        real_rename(*args, **folders)
+    def rename(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        real_rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "rename", rename)

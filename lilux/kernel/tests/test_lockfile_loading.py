@@ -246,7 +246,10 @@ def test_a_path_that_is_not_a_file_is_refused_without_blocking(
     path: Path, make: Callable[[Path], None]
 ) -> None:
     make(path)
-    message = f"lockfile {path}: cannot be read (Not a regular file); make it a regular file that you can read"
+    message = (
+        f"lockfile {path}: cannot be read (Not a regular file); "
+        "make it a regular file that you can read"
+    )
     with pytest.raises(LockfileError, match=exactly(message)):
         MANAGER.load(path)
 

@@ -76,7 +76,7 @@ def _remove_temporary(name: str, folder_fd: int) -> None:
     try:
         os.unlink(name, dir_fd=folder_fd)
     except FileNotFoundError:
-        pass  # an interrupt came right after the rename
+        return  # the interrupt came right after the rename
 
 
 def _write_all(fd: int, data: bytes) -> None:

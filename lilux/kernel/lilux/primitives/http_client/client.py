@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lilux.primitives.errors import ConfigurationError
-from lilux.primitives.http_client.attempt import stream_response, read_response
+from lilux.primitives.http_client.attempt import read_response, stream_response
 from lilux.primitives.http_client.config import HttpConfig, InvalidConfigError, parse_config
 from lilux.primitives.http_client.pool import ClientPool
 from lilux.primitives.http_client.request import prepare_request

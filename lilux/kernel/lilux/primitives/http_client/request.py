@@ -38,7 +38,7 @@ from lilux.templating import (
 if TYPE_CHECKING:
     import httpx2
 
-_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _CONTROL = r"[\x00-\x08\x0a-\x1f\x7f]"
 _JSON_TYPE = r"(?i)[^;]*[/+]json\s*(;|$)"
 _DOT_SEGMENTS = frozenset({".", ".."})
@@ -178,7 +178,7 @@ class _Headers:
         return self._items.get(name, ("", ""))[1]
 
     def set(self, where: str, name: str, value: str) -> None:
-        if not re.fullmatch(_TOKEN, name):
+        if not re.fullmatch(_HEADER_NAME, name):
             raise InvalidConfigError(f"{where}: not a valid header name; use letters, digits and -")
         if name.lower() in _FRAMING_HEADERS:
             raise InvalidConfigError(f"{where}: is set automatically; remove it")

@@ -111,7 +111,7 @@ class SinkFan:
                 await self._guard(index, "write", functools.partial(sink.write, data), seconds)
 
     async def close(self) -> None:
-        """Close every sink once; a cancellation is raised after that, at most 5 s per sink later."""
+        """Close every sink once, in at most 5 s each; a cancellation is raised after that."""
         if self._closed:
             return
         self._closed = True

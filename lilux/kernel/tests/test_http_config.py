@@ -148,7 +148,7 @@ def test_invalid_configuration_is_a_failed_result_that_names_the_field(
 def test_a_parameter_that_cannot_be_inserted_is_named(field: str, template: str) -> None:
     result = call({"url": URL, "method": "POST", field: template}, {"x": object()})
     assert result.error == (
-        f"{field}: parameter 'x' (object) cannot be written as JSON inside a text; pass a string"
+        f"{field}: parameter 'x' (object) cannot be written as JSON inside text; pass a string"
     )
 
 

@@ -1,7 +1,7 @@
-"""Validation errors in words: the place and what was expected, never the value that was found.
+"""Messages of validation errors: the path and the expectation, never the value.
 
-The messages of the library quote the offending value, which may be a secret; these are made from
-the failed rule alone. Names of properties do appear, since a misspelt one must be found.
+The messages of the library quote the value, which may be a secret; these are made from the failed
+rule only. They contain names of properties, so that a misspelt one can be found.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ _WORDS: dict[str, _Words] = {
 
 
 def describe(error: ValidationError, root: str) -> str:
-    """``root.path: what was expected``, without the value that was found."""
+    """Return ``root.path: expectation``, without the value."""
     return f"{spell_path(root, error.instance_path)}: {expectation(error)}"
 
 
 def expectation(error: ValidationError, nested: int = _MAX_NESTED) -> str:
-    """What the failed rule asks for; alternatives are told to a depth of ``nested``."""
+    """Describe the failed rule; alternatives are described to a depth of ``nested``."""
     keyword, rule = error.kind.name, error.kind.as_dict()
     if keyword == "type":
         return f"expected {' or '.join(sorted(rule['types']))}, got {json_type(error.instance)}"
@@ -95,12 +95,12 @@ def _alternatives(context: list[list[ValidationError]], nested: int) -> str:
         return "expected exactly one of the alternatives to match, but several do"
     if not nested:
         return f"none of the {len(failed)} alternatives matches"
-    told = "; or ".join(expectation(branch[0], nested - 1) for branch in failed[:_MAX_LISTED])
-    return f"none of the {len(failed)} alternatives matches ({told})"
+    described = "; or ".join(expectation(branch[0], nested - 1) for branch in failed[:_MAX_LISTED])
+    return f"none of the {len(failed)} alternatives matches ({described})"
 
 
 def json_type(value: Any) -> str:
-    """The name that JSON Schema gives to the type of ``value``."""
+    """Return the JSON Schema name of the type of ``value``."""
     if value is None:
         return "null"
     if isinstance(value, bool):

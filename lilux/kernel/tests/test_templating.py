@@ -88,7 +88,7 @@ def test_an_environment_placeholder_is_not_a_dollar_and_a_parameter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "spelled"),
+    ("value", "text"),
     [
         ("as it is", "as it is"),
         (True, "true"),
@@ -100,8 +100,8 @@ def test_an_environment_placeholder_is_not_a_dollar_and_a_parameter() -> None:
         (Path("some") / "file", "some/file"),
     ],
 )
-def test_an_embedded_parameter_is_inserted_as_text_or_json(value: object, spelled: str) -> None:
-    assert render("<{value}>", params={"value": value}, env={}) == f"<{spelled}>"
+def test_an_embedded_parameter_is_inserted_as_text_or_json(value: object, text: str) -> None:
+    assert render("<{value}>", params={"value": value}, env={}) == f"<{text}>"
 
 
 @pytest.mark.parametrize("value", [b"s3cret", {"s3cret"}, float("nan"), {"a": object()}])

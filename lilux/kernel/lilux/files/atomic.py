@@ -1,4 +1,4 @@
-"""Atomic writes: readers and crashes see the old file or the new one, never a part."""
+"""Atomic writes: a reader sees the old file or the new one, never a part, even after a crash."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def atomic_write(
 
     With ``create_only`` an existing ``path`` is left alone and raises ``FileExistsError``. Any
     other failure is the system's ``OSError`` for ``path`` (or for its folder, if that cannot be
-    opened). A failure or interrupt before the rename leaves the old file; no temporary file
-    remains in any case.
+    opened). A failure or interrupt before the rename leaves the old file. No temporary file
+    remains, unless the process is killed.
     """
     target = os.fspath(path)
     folder, name = os.path.split(target)

@@ -53,22 +53,10 @@ def read_bounded(
     return data
 
 
-def read_text(path: str | os.PathLike[str], limit: int) -> str | None:
-    """Return the text of the regular file at ``path``, or ``None`` if there is no such file.
-
-    Raises ``OSError``, ``UnicodeDecodeError`` or :class:`FileTooLargeError` for a file that exists
-    but cannot be used.
-    """
+def read_text_if_usable(path: str | os.PathLike[str], limit: int = 64 * 1024) -> str | None:
+    """Return the text of a UTF-8 file; ``None`` if it is missing, unreadable or too large."""
     try:
         return read_bounded(path, limit).decode("utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
-        return None
-
-
-def read_text_if_usable(path: str | os.PathLike[str], limit: int = 64 * 1024) -> str | None:
-    """Like :func:`read_text`, but ``None`` also for a file that cannot be used."""
-    try:
-        return read_text(path, limit)
     except (OSError, ValueError):
         return None
 

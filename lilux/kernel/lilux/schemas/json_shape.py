@@ -95,7 +95,7 @@ def _too_deep() -> Fault:
     return Fault([], f"nested deeper than {MAX_DEPTH} levels, or circular")
 
 
-def spell_path(root: str, path: Iterable[str | int]) -> str:
+def format_path(root: str, path: Iterable[str | int]) -> str:
     """Return a path such as ``parameters.env["a b"][0]``; ``path`` starts at the outermost step."""
     for step in path:
         root = child_path(root, step) if isinstance(step, str) else f"{root}[{step}]"

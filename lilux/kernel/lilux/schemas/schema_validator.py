@@ -16,7 +16,7 @@ from itertools import islice
 from lilux.primitives.errors import SchemaError
 from lilux.record import Record, field
 from lilux.schemas.defaults import with_defaults
-from lilux.schemas.json_shape import json_fault, spell_path
+from lilux.schemas.json_shape import format_path, json_fault
 from lilux.schemas.messages import describe, expectation
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ class CompiledSchema:
         """Validate ``parameters``; a value without a JSON form gives a failed result."""
         fault = json_fault(parameters)
         if fault is not None:
-            place = spell_path("parameters", reversed(fault.path))
+            place = format_path("parameters", reversed(fault.path))
             return ValidationResult(False, (f"{place}: {fault.reason}",))
         try:
             if self._validator.is_valid(parameters):
@@ -179,7 +179,7 @@ def _not_json(schema: Schema) -> SchemaError:
     fault = json_fault(schema)
     if fault is None:
         return SchemaError("the schema has no JSON form", hint="use strings of valid Unicode")
-    place = spell_path("schema", reversed(fault.path))
+    place = format_path("schema", reversed(fault.path))
     return SchemaError(f"{place}: {fault.reason}", hint="write the schema as plain JSON")
 
 
@@ -198,7 +198,7 @@ def _compile(schema: Schema, text: bytes) -> jsonschema_rs.Validator:
 
 def _schema_error(error: jsonschema_rs.ValidationError) -> SchemaError:
     if error.kind.name != "$ref":
-        place = spell_path("schema", error.instance_path)
+        place = format_path("schema", error.instance_path)
         return SchemaError(f"{place}: {expectation(error)}", hint="correct the schema")
     missing = re.match(_MISSING_RESOURCE, error.message)
     if missing is None:

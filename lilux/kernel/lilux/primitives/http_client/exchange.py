@@ -122,15 +122,15 @@ def _library_request(
     """
     import httpx2
 
-    own = {
+    headers = {
         name.lower().encode(): (name.encode(), value.encode()) for name, value in request.headers
     }
-    defaults = [item for item in client.headers.raw if item[0].lower() not in own]
+    defaults = [item for item in client.headers.raw if item[0].lower() not in headers]
     return httpx2.Request(
         request.method,
         _origin_only(request.url.scheme, request.url.netloc),
         content=request.content,
-        headers=[*defaults, *own.values()],
+        headers=[*defaults, *headers.values()],
         extensions={
             "target": request.url.raw_path,
             "timeout": {"connect": None, "read": silence, "write": None, "pool": None},

@@ -36,7 +36,7 @@ class FolderVault:
     def identity(self) -> object:
         return (os.path.realpath(self._folder), self._store_name)
 
-    def holds(self, service: str) -> bool:
+    def contains(self, service: str) -> bool:
         return os.path.lexists(self._path(service))
 
     def read(self, service: str) -> bytes | None:

@@ -51,7 +51,7 @@ class KeychainVault:
     def identity(self) -> object:
         return (id(self._keychain), self._store_name)
 
-    def holds(self, service: str) -> bool:
+    def contains(self, service: str) -> bool:
         return self.read(service) is not None
 
     def read(self, service: str) -> bytes | None:
@@ -68,7 +68,7 @@ class KeychainVault:
             raise self._refused("store", service, error) from None
 
     def remove(self, service: str) -> None:
-        if not self.holds(service):
+        if not self.contains(service):
             return
         try:
             self._keychain.delete_password(self._store_name, service)

@@ -23,7 +23,7 @@ class Vault(Protocol):
     def identity(self) -> object:
         """Equal for two vaults of the same secrets."""
 
-    def holds(self, service: str) -> bool:
+    def contains(self, service: str) -> bool:
         """Return true if there is a secret, valid or not."""
 
     def read(self, service: str) -> bytes | None:
@@ -72,7 +72,7 @@ class TokenStorage:
 
     def delete(self, service: str) -> None:
         """Remove the record, if there is one."""
-        if self._vault.holds(service):
+        if self._vault.contains(service):
             with locked(self._lock_path(service, "write")):
                 self._vault.remove(service)
 

@@ -44,7 +44,7 @@ _ONLY_TOOL = {"pyenv": _PYTHON, "nvm": _NODE, "rbenv": _RUBY}
 
 
 def find_version(rule: VersionManager, fallback: str | None, places: Places) -> Path | None:
-    """Return the program of the requested version, or of the first installed one in the files.
+    """Return the program of the requested version, or of the first installed one that is named.
 
     An incomplete version (``3.11``, ``20``) selects the highest installed one with that prefix.
     Raises :class:`ConfigurationError` for a malformed version, and for asdf or mise without a tool.

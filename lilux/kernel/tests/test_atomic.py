@@ -32,7 +32,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def test_writes_a_new_file_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_writes_a_new_file_and_no_other(tmp_path: Path) -> None:
     atomic_write(tmp_path / "a", b"content")
     assert (tmp_path / "a").read_bytes() == b"content"
     assert names_in(tmp_path) == ["a"]

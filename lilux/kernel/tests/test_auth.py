@@ -19,7 +19,7 @@ def make_store(folder: Path, clock: Callable[[], float] = lambda: NOW, **more: A
     return AuthStore(storage_dir=folder / "auth", keychain=None, clock=clock, **more)
 
 
-def test_token_is_handed_out_until_it_is_cleared(tmp_path: Path) -> None:
+def test_token_is_returned_until_it_is_cleared(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     assert store.is_authenticated("github") is False
     store.set_token("github", "access-0")

@@ -36,7 +36,7 @@ def test_token_in_a_folder_is_found_by_another_store(folder: Path) -> None:
     assert token_of(folder_store(folder), "github") == "access-secret"
 
 
-def test_no_file_holds_a_secret_in_the_clear(folder: Path) -> None:
+def test_no_file_contains_a_secret_in_plain_text(folder: Path) -> None:
     folder_store(folder).set_token(
         "github",
         "access-secret",

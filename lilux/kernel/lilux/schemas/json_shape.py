@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from math import isfinite
 
@@ -43,15 +42,15 @@ def json_fault(value: Any, room: int = MAX_DEPTH) -> Fault | None:
 def _leaf_fault(value: Any) -> str | None:
     if isinstance(value, str):
         return None if _is_unicode(value) else _NOT_UNICODE
-    # If the module was never loaded, the value cannot be a Decimal.
-    decimal = sys.modules.get("decimal")
-    if decimal is not None and isinstance(value, decimal.Decimal):
-        # isfinite() raises for a signalling NaN.
-        return None if value.is_finite() else _NOT_FINITE
     if isinstance(value, float):
         return None if isfinite(value) else _NOT_FINITE
     if isinstance(value, int):
         return None
+    from decimal import Decimal
+
+    if isinstance(value, Decimal):
+        # isfinite() raises for a signalling NaN.
+        return None if value.is_finite() else _NOT_FINITE
     return f"a value of type {type(value).__name__} has no JSON form"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from _thread import allocate_lock
+from _thread import allocate_lock  # importing threading takes longer than a validation
 from collections import OrderedDict
 from functools import cache
 from itertools import islice

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from lilux.files.toml import load_toml
 from lilux.primitives.errors import HelperError
-from lilux.primitives.lockfile.format import LockfileFault, decode_lockfile
+from lilux.primitives.lockfile.format import decode_lockfile
+from lilux.primitives.lockfile.manager import LockfileFault
 from lilux.primitives.subprocess import SubprocessPrimitive
 from lilux.runtime.env_resolver.dotenv import parse_dotenv
 from lockfiles import document

@@ -7,6 +7,8 @@ No path is resolved, no configuration read, and no folder created. The file form
 from __future__ import annotations
 
 import errno
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 from lilux.files.atomic import atomic_write
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_LOCKFILE_BYTES = 4 * 1024 * 1024
 
-RESTORE_HINT = "restore it, or delete it and lock the tool again"
+_RESTORE = "restore it, or delete it and lock the tool again"
 
 
 class LockfileRoot(Record):
@@ -44,6 +46,14 @@ class Lockfile(Record):
     extra: dict[str, Any] = field(default_factory=dict)
 
 
+class LockfileFault(Exception):  # noqa: N818 - LockfileManager turns it into a LockfileError
+    """A malformed lockfile; raised where its path is not known."""
+
+    def __init__(self, message: str, *, hint: str = _RESTORE) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 class LockfileManager:
     """Loads and saves lockfiles at explicit paths. It has no state."""
 
@@ -61,10 +71,8 @@ class LockfileManager:
 
     def decode(self, data: bytes, path: Path) -> Lockfile:
         """Parse ``data``, read from ``path``; raises :class:`LockfileError`."""
-        from lilux.primitives.lockfile.format import LockfileFault, decode_lockfile
-
         try:
-            return decode_lockfile(data)
+            return _decoder()(data)
         except LockfileFault as fault:
             raise LockfileError(f"lockfile {path}: {fault}", hint=fault.hint) from None
 
@@ -76,7 +84,7 @@ class LockfileManager:
         ``load`` would refuse the data, and the system's ``OSError`` if it cannot be written. In
         every case the old file is unchanged.
         """
-        from lilux.primitives.lockfile.format import LockfileFault, encode_lockfile
+        from lilux.primitives.lockfile.format import encode_lockfile
 
         try:
             data = encode_lockfile(lockfile)
@@ -115,6 +123,13 @@ class LockfileManager:
         return True
 
 
+@functools.cache  # a repeated import statement would take a tenth of a load
+def _decoder() -> Callable[[bytes], Lockfile]:
+    from lilux.primitives.lockfile.format import decode_lockfile
+
+    return decode_lockfile
+
+
 def _read(path: Path) -> bytes:
     try:
         return read_bounded(path, MAX_LOCKFILE_BYTES)
@@ -129,5 +144,5 @@ def _read(path: Path) -> bytes:
         ) from error
     except FileTooLargeError:
         raise LockfileError(
-            f"lockfile {path}: larger than {MAX_LOCKFILE_BYTES} bytes", hint=RESTORE_HINT
+            f"lockfile {path}: larger than {MAX_LOCKFILE_BYTES} bytes", hint=_RESTORE
         ) from None

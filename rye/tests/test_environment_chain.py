@@ -173,14 +173,14 @@ def test_a_malformed_declaration_names_file_and_field(workshop: Workshop) -> Non
     with pytest.raises(ItemFormatError) as caught:
         resolve_chain_env([runtime, workshop.primitive()], workshop.context)
     assert str(caught.value) == (
-        f"{runtime.path}: env_config.env.N: expected text, got int; put it in quotes; "
+        f"{runtime.path}: env_config.env.N: expected a string, got int; quote it; "
         "mend the env_config"
     )
 
 
 def test_a_dotenv_that_is_no_text_is_an_error(workshop: Workshop) -> None:
     (workshop.project / ".env").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigurationError, match="is not UTF-8 text; mend or remove it"):
+    with pytest.raises(ConfigurationError, match="is not UTF-8 text; fix or remove it"):
         resolve_chain_env([workshop.primitive()], workshop.context)
 
 
@@ -224,7 +224,7 @@ def test_a_dotenv_that_cannot_be_used_is_an_error_every_time(workshop: Workshop)
     (workshop.project / ".env").write_bytes(b"\xff\n")
     environments = Environments(workshop.context)
     for _ in range(2):
-        with pytest.raises(ConfigurationError, match="is not UTF-8 text; mend or remove it"):
+        with pytest.raises(ConfigurationError, match="is not UTF-8 text; fix or remove it"):
             environments.resolve([workshop.primitive()])
 
 

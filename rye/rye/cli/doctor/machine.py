@@ -24,7 +24,7 @@ def machine_findings(context: Context) -> Iterator[Finding]:
 
 def _helper() -> Finding:
     from lilux.primitives.errors import ConfigurationError
-    from lilux.primitives.subprocess.process import find_helper
+    from lilux.primitives.subprocess.binary import find_helper
 
     try:
         path = find_helper()

@@ -17,7 +17,7 @@ from rye_command import COMMAND, environment, usual_signals
 from rye_project import Project
 
 from torture import children
-from torture.helper_death import BROKEN_OFF
+from torture.helper_death import HELPER_DIED
 from torture.leftovers import Before, Mark
 from torture.scenario import Outcome
 
@@ -25,7 +25,7 @@ SEED = 20261116
 PATIENCE_SECONDS = 30
 INTERRUPTED = 130
 VICTIMS = ("caller", "keeper", "guardian", "worker")
-# Nothing but the primitive is loaded, so the moments are those of the call and not of the start.
+# Imports only the primitive, so that the faults hit the call and not the start of the program.
 CALLER = f"""
 import sys
 from lilux.primitives.subprocess.blocking import BlockingSubprocess
@@ -34,7 +34,7 @@ print("begun", flush=True)
 try:
     with BlockingSubprocess() as blocking:
         config = {{"command": "sh", "args": ["-c", sys.argv[1]], "render": False, "grace": 0.05}}
-        blocking.execute(config).send(None)
+        blocking.execute(config)
 except HelperError as error:
     sys.exit(str(error))
 except KeyboardInterrupt:
@@ -44,7 +44,7 @@ except KeyboardInterrupt:
 
 @contextlib.contextmanager
 def _caller(mark: Mark) -> Iterator[subprocess.Popen[str]]:
-    """A program that is about to run the tree of ``mark``; killed if it is still there."""
+    """Yield a program that is about to run the tree of ``mark``, and kill it afterwards."""
     with (
         usual_signals(),
         subprocess.Popen(
@@ -64,7 +64,7 @@ def _caller(mark: Mark) -> Iterator[subprocess.Popen[str]]:
 
 
 def interrupted(times: int, _folder: Path) -> Outcome:
-    """SIGINT once, or again while the tree is being ended: it is gone when the program is."""
+    """Send SIGINT up to three times: the tree has ended when the program has."""
     numbers = random.Random(SEED)
     before = Before()
     lost: list[str] = []
@@ -76,13 +76,13 @@ def interrupted(times: int, _folder: Path) -> Outcome:
                 caller.send_signal(signal.SIGINT)
                 time.sleep(numbers.uniform(0, 0.01))
             lost += _ended(caller, f"interrupt {turn}")
-        # Not in a while: that all are gone is what the end of the program says.
+        # Checked at once: the end of the program guarantees it.
         lost += [f"interrupt {turn} left process {pid}" for pid in mark.alive()]
     return Outcome(tried=times, lost=(*lost, *before.left()))
 
 
 def run_interrupted(times: int, folder: Path) -> Outcome:
-    """SIGINT to ``rye run`` while its tool starts and runs."""
+    """Send SIGINT to ``rye run`` while its tool starts and runs."""
     numbers = random.Random(SEED)
     before = Before()
     project = Project(folder, shipped_system=True)
@@ -111,23 +111,23 @@ def run_interrupted(times: int, folder: Path) -> Outcome:
 
 
 def _ended(program: subprocess.Popen[str], when: str) -> list[str]:
-    """An interrupt that comes outside of the ``try`` ends it by the signal itself."""
+    """Check how the program ended; an interrupt outside the ``try`` ends it by the signal."""
     try:
-        _, said = program.communicate(timeout=PATIENCE_SECONDS)
+        _, stderr = program.communicate(timeout=PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         return [f"{when}: the program did not end"]
     if program.returncode not in (INTERRUPTED, -signal.SIGINT):
-        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        last = (stderr.strip().splitlines() or ["no message"])[-1]
         return [f"{when}: the program ended with {program.returncode}: {last}"]
     return []
 
 
 def killed(times: int, _folder: Path) -> Outcome:
-    """The caller or a part of its helper dies by SIGKILL: nothing survives, the error is clear."""
+    """Kill the caller or a part of its helper: no process survives, and the error is clear."""
     numbers = random.Random(SEED)
     before = Before()
     lost: list[str] = []
-    told = 0
+    reported = 0
     for turn in range(times):
         mark, victim = Mark(numbers), VICTIMS[turn % len(VICTIMS)]
         with _caller(mark) as caller:
@@ -136,18 +136,18 @@ def killed(times: int, _folder: Path) -> Outcome:
                 caller.kill()
             else:
                 _kill_part(caller.pid, victim)
-                _, said = caller.communicate(timeout=PATIENCE_SECONDS)
-                told += 1
-                # A helper that dies while it starts may say so first.
-                if not said.endswith(f"{BROKEN_OFF}\n"):
-                    lost.append(f"death {turn} of the {victim}: the caller said {said!r}")
+                _, stderr = caller.communicate(timeout=PATIENCE_SECONDS)
+                reported += 1
+                # A helper that dies while it starts may print a message before.
+                if not stderr.endswith(f"{HELPER_DIED}\n"):
+                    lost.append(f"death {turn} of the {victim}: the caller printed {stderr!r}")
         lost += mark.left()
-    note = f"{told} deaths of the helper were told"
+    note = f"{reported} deaths of the helper were reported"
     return Outcome(tried=times, lost=(*lost, *before.left()), note=note)
 
 
 def _kill_part(caller: int, victim: str) -> None:
-    """As soon as it is there."""
+    """Kill the process as soon as it exists."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(psutil.NoSuchProcess):

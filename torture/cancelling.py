@@ -1,4 +1,4 @@
-"""Calls are cancelled at random moments of their life."""
+"""Calls are cancelled at random moments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 20
 
 
 def at_random(times: int, _folder: Path) -> Outcome:
-    """A cancelled call returns when its tree is gone; the others are not touched."""
+    """Check that a cancelled call returns when its tree has ended, and others are unaffected."""
     before = Before()
     numbers = random.Random(SEED)
     lost = asyncio.run(_cancel(times, numbers))
@@ -31,8 +31,8 @@ async def _cancel(times: int, numbers: random.Random) -> list[str]:
         wrong = await asyncio.gather(
             *(_cancel_one(mark, numbers.uniform(0, 0.04)) for _ in range(AT_ONCE))
         )
-        lost += [sentence for sentence in wrong if sentence]
-        # Not in a while: that they are gone is what the end of the calls says.
+        lost += [fault for fault in wrong if fault]
+        # Checked at once: the end of the calls guarantees it.
         lost += [f"a cancelled call left process {pid}" for pid in mark.alive()]
         if await staying != "spared\n":
             lost.append("a call that was not cancelled was lost")
@@ -49,7 +49,7 @@ async def _cancel_one(mark: Mark, after: float) -> str | None:
     await asyncio.sleep(after)
     call.cancel()
     try:
-        said = await call
+        output = await call
     except asyncio.CancelledError:
         return None
-    return f"a cancelled call gave {said!r}"
+    return f"a cancelled call returned {output!r}"

@@ -1,4 +1,4 @@
-"""The helper dies by SIGKILL at random moments: in the middle of calls, and while it starts."""
+"""The helper is killed at random moments: during calls, and while it starts."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from torture.scenario import Outcome
 
 SEED = 20261116
 CALLS_IN_FLIGHT = 6
-BROKEN_OFF = (
-    "lilux-proc ended unexpectedly while a request was in flight; whatever it had started is being "
-    "ended, and the next call starts a new helper: try again"
+HELPER_DIED = (
+    "lilux-proc ended unexpectedly during a call; its processes are being ended; "
+    "try again: the next call starts a new helper"
 )
-# A call that the helper's end never reaches would wait for ever.
+# A call that misses the death of the helper would wait for ever.
 PATIENCE_SECONDS = 30
 
 
 def in_flight(times: int, _folder: Path) -> Outcome:
-    """One of keeper, guardian and worker is killed while trees of processes start, run and end."""
+    """Kill the keeper, guardian or worker while process trees start, run and end."""
     before = Before()
-    lost, broken_off = asyncio.run(_kill_again_and_again(times, random.Random(SEED)))
+    lost, reported = asyncio.run(_kill_repeatedly(times, random.Random(SEED)))
     calls = times * CALLS_IN_FLIGHT
     return Outcome(
         tried=times,
         lost=(*lost, *before.left()),
-        note=f"{broken_off} of {calls} calls were told of the death, the others had ended",
+        note=f"{reported} of {calls} calls reported the death, the others had ended",
     )
 
 
-async def _kill_again_and_again(times: int, numbers: random.Random) -> tuple[list[str], int]:
+async def _kill_repeatedly(times: int, numbers: random.Random) -> tuple[list[str], int]:
     primitive = SubprocessPrimitive()
     lost: list[str] = []
-    broken_off = 0
+    reported = 0
     for turn in range(times):
         lost += await _works(primitive, f"after {turn} deaths")
         own = await asyncio.to_thread(only_helper)
@@ -58,27 +58,27 @@ async def _kill_again_and_again(times: int, numbers: random.Random) -> tuple[lis
         _, waiting = await asyncio.wait(calls, timeout=PATIENCE_SECONDS)
         for call in waiting:
             call.cancel()
-            lost.append(f"death {turn}: a call in flight was never told")
-        told = [error for call in calls if call not in waiting and (error := call.exception())]
-        broken_off += len(told)
+            lost.append(f"death {turn}: a call never ended")
+        errors = [error for call in calls if call not in waiting and (error := call.exception())]
+        reported += len(errors)
         lost += [
-            f"death {turn}: a call in flight got {type(error).__name__}: {error}"
-            for error in told
-            if not (isinstance(error, HelperError) and str(error) == BROKEN_OFF)
+            f"death {turn}: a call raised {type(error).__name__}: {error}"
+            for error in errors
+            if not (isinstance(error, HelperError) and str(error) == HELPER_DIED)
         ]
         lost += await asyncio.to_thread(mark.left)
-    lost += await _works(primitive, "in the end")
-    return lost, broken_off
+    lost += await _works(primitive, "at the end")
+    return lost, reported
 
 
 def _job(mark: Mark, numbers: random.Random) -> dict[str, object]:
-    """A tree that sleeps, or one whose own process ends within the time of the kill."""
+    """A tree that sleeps, or one whose root process ends around the time of the kill."""
     then = f"sleep {numbers.uniform(0, 0.03):.4f}" if numbers.random() < 0.5 else None
     return {"command": "sh", "args": ["-c", mark.tree(then)], "render": False}
 
 
 async def _works(primitive: SubprocessPrimitive, when: str) -> list[str]:
-    """The next call works; one that was sent before the end could be seen may be told of it."""
+    """Check that the next call works. The first one may still report the death of the helper."""
     for _ in range(2):
         with contextlib.suppress(HelperError):
             result = await primitive.execute({"command": "echo", "args": [when]})
@@ -87,19 +87,19 @@ async def _works(primitive: SubprocessPrimitive, when: str) -> list[str]:
 
 
 def only_helper() -> list[psutil.Process]:
-    """Keeper, guardian and worker of this loop, once the last of those before them has gone."""
+    """Return keeper, guardian and worker of this loop, when all earlier helpers have ended."""
 
     def helpers() -> list[psutil.Process]:
         return [p for p in psutil.Process().children() if p.name() == "lilux-proc" and is_alive(p)]
 
-    wait_until(lambda: len(helpers()) == 1, "one helper is there")
+    wait_until(lambda: len(helpers()) == 1, "there is one helper")
     return lineage(helpers()[0].pid)
 
 
 def starting(times: int, _folder: Path) -> Outcome:
-    """One of the three is killed within milliseconds of the helper's start, as soon as it is there.
+    """Kill the keeper, guardian or worker as soon as it exists, milliseconds after the start.
 
-    Some die before the one below them has begun, which has to notice by itself.
+    Some die before their child process has begun; the child has to detect that.
     """
     numbers = random.Random(SEED)
     before = Before()
@@ -112,9 +112,9 @@ def starting(times: int, _folder: Path) -> Outcome:
             killed = _kill_when_it_appears(client.process.pid, numbers.randrange(3))
             try:
                 client.receive()
-                lost.append(f"start {turn}: an answer, though {killed} was killed")
+                lost.append(f"start {turn}: an answer, although the {killed} was killed")
             except TimeoutError:
-                lost.append(f"start {turn}: {killed} was killed, and nobody noticed")
+                lost.append(f"start {turn}: the death of the {killed} was not detected")
             except (EOFError, OSError):
                 pass
         lost += mark.left()
@@ -123,9 +123,9 @@ def starting(times: int, _folder: Path) -> Outcome:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """A helper whose guardian dies before it begins says so on stderr, as it should."""
+    """Hide stderr: a helper whose guardian dies before it begins reports that there."""
     own = os.dup(2)
-    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - there is no Path of it
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - not a Path
         os.dup2(nothing.fileno(), 2)
     try:
         yield
@@ -135,14 +135,14 @@ def _quietly() -> Iterator[None]:
 
 
 def _kill_when_it_appears(keeper: int, which: int) -> str:
-    """Looks without a pause, so that the process has hardly run when it is killed."""
+    """Look without a pause, so that the process is killed just after its start."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         pids = [keeper, *_line_below(keeper)]
         if len(pids) > which:
             psutil.Process(pids[which]).kill()
             return ("keeper", "guardian", "worker")[which]
-    return "nobody"
+    return "missing process"
 
 
 def _line_below(pid: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The helper gets fewer descriptors, threads or processes than its jobs would need."""
+"""The helper gets fewer descriptors, threads or processes than its jobs need."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from torture.scenario import CannotBeTriedError, Outcome
 SEED = 20261116
 JOBS = 60
 ORPHANS = 40
-# A user that no process of this machine belongs to: the limit of processes counts by user.
+# A user without processes: the process limit is per user.
 LONELY_USER = 64321
-TOLD = re.compile(
+REFUSAL = re.compile(
     r"Failed to spawn: (\S+: )?(Too many open files|Resource temporarily unavailable)"
     r"|no thread or descriptor is free for it; try again when others have ended"
-    r"|^sh: \d+: Cannot fork"  # the job's own word, since it may start no process either
+    r"|^sh: \d+: Cannot fork"  # printed by the job, which cannot start a process either
 )
 
 
 def descriptors(times: int, folder: Path) -> Outcome:
-    """Limits from 24 descriptors on: each job runs or says why not, and the next one works."""
+    """Set limits from 24 descriptors on: each job runs or gives the reason, and the next works."""
     before = Before()
     lost: list[str] = []
     for turn in range(times):
@@ -43,7 +43,7 @@ def descriptors(times: int, folder: Path) -> Outcome:
 
 
 def threads(times: int, folder: Path) -> Outcome:
-    """Limits from one process on, by which threads count too."""
+    """Set limits from one process on, which include threads."""
     setpriv, prlimit = shutil.which("setpriv"), shutil.which("prlimit")
     if os.geteuid() != 0 or not (setpriv and prlimit):
         raise CannotBeTriedError("only root, with setpriv and prlimit, can limit another user")
@@ -60,7 +60,7 @@ def threads(times: int, folder: Path) -> Outcome:
 
 
 def orphans(times: int, folder: Path) -> Outcome:
-    """A job leaves more processes than there are descriptors to look at them, others hold most."""
+    """Leave more processes than there are descriptors to watch them; other jobs use most."""
     lost: list[str] = []
     for turn in range(times):
         with _limited(folder, "ulimit -n 48"):
@@ -80,28 +80,28 @@ async def _crowd(turn: int, *, may_lack_a_helper: bool = False) -> list[str]:
             result = await primitive.execute(config)
         except HelperError as error:
             return [] if may_lack_a_helper else [f"job {number}: {error}"]
-        if result.stdout == ("done\n" if number % 2 else word) or TOLD.search(result.stderr):
+        if result.stdout == ("done\n" if number % 2 else word) or REFUSAL.search(result.stderr):
             return []
-        return [f"job {number} said {result.stdout!r} and {result.stderr!r}"]
+        return [f"job {number} printed {result.stdout!r} and {result.stderr!r}"]
 
     wrong = await asyncio.gather(*(one(number) for number in range(JOBS)))
-    lost = [sentence for sentences in wrong for sentence in sentences]
+    lost = [fault for faults in wrong for fault in faults]
     if not may_lack_a_helper:
         lost += await _recovers(primitive)
-    # While the helper lives: its own end would take them along.
+    # While the helper lives: its end would end them too.
     lost += await asyncio.to_thread(mark.left)
     return lost
 
 
 async def _recovers(primitive: SubprocessPrimitive) -> list[str]:
-    """The next call works once the threads of the crowd have gone, which takes a moment."""
+    """Check that a call works when the threads of the crowd have ended, which takes a moment."""
     result: SubprocessResult | None = None
     for _ in range(500):
         result = await primitive.execute({"command": "echo", "args": ["again"]})
         if result.success:
             return []
         await asyncio.sleep(0.01)
-    return [f"no call works any more: {result.stderr if result else ''}"]
+    return [f"calls no longer work: {result.stderr if result else ''}"]
 
 
 async def _leave_many(go: Path, *, hogs: int) -> list[str]:
@@ -123,9 +123,9 @@ async def _leave_many(go: Path, *, hogs: int) -> list[str]:
     go.touch()
     result = await leaving
     alive = mark.alive()
-    lost = [f"{len(alive)} orphans are left when their job has ended"] if alive else []
+    lost = [f"{len(alive)} orphans are alive after their job has ended"] if alive else []
     if (result.background_ended, result.survivors) != (ORPHANS, ()):
-        lost.append(f"{result.background_ended} of {ORPHANS} orphans were told as ended")
+        lost.append(f"{result.background_ended} of {ORPHANS} orphans were reported as ended")
     for task in holding:
         task.cancel()
     await asyncio.gather(*holding, return_exceptions=True)
@@ -134,7 +134,7 @@ async def _leave_many(go: Path, *, hogs: int) -> list[str]:
 
 @contextlib.contextmanager
 def _limited(folder: Path, limit: str) -> Iterator[None]:
-    """While it lasts, the helper that is found on PATH sets itself a limit first."""
+    """Put a wrapper on PATH that sets a limit and then runs the helper."""
     place = folder / "limited"
     place.mkdir(exist_ok=True)
     wrapper = place / "lilux-proc"
@@ -150,7 +150,7 @@ def _limited(folder: Path, limit: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _within_reach() -> Iterator[Path]:
-    """A copy of the helper that other users can run; the folders of tests are closed to them."""
+    """Yield a copy of the helper that other users can run."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         binary = Path(folder, "helper")

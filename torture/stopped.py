@@ -1,4 +1,4 @@
-"""SIGSTOP: jobs that were stopped are ended all the same, and so is a helper."""
+"""Jobs and helpers that were stopped by SIGSTOP are ended."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from lilux.primitives.errors import HelperError
-from lilux.primitives.subprocess import SubprocessPrimitive
-from lilux.primitives.subprocess import aio as helper
-from lilux.primitives.subprocess import binary as helper_binary
+from lilux.primitives.subprocess import SubprocessPrimitive, session
 from processes import wait_until
 
 from torture.helper_death import CALLS_IN_FLIGHT, PATIENCE_SECONDS, only_helper
@@ -39,16 +37,16 @@ ENDS = ("timeout", "cancel", "close")
 
 
 def ended(times: int, _folder: Path) -> Outcome:
-    """Stopped groups, children and jobs that ignore SIGTERM; by timeout, cancel and close."""
+    """Stop groups, children and jobs that ignore SIGTERM; end them by timeout, cancel and close."""
     before = Before()
     numbers = random.Random(SEED)
     lost: list[str] = []
     for turn in range(times):
         kind, end = KINDS[turn % len(KINDS)], ENDS[turn // len(KINDS) % len(ENDS)]
         mark = Mark(numbers)
-        told = asyncio.run(_end(kind(mark), mark, end))
-        if told is not None:
-            lost.append(f"{kind.__name__.strip('_')} by {end}: {told}")
+        fault = asyncio.run(_end(kind(mark), mark, end))
+        if fault is not None:
+            lost.append(f"{kind.__name__.strip('_')} by {end}: {fault}")
         lost += mark.left()
     return Outcome(tried=times, lost=(*lost, *before.left()))
 
@@ -70,31 +68,31 @@ async def _end(script: str, mark: Mark, end: str) -> str | None:
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         return None if call.cancelled() else "not cancelled"
-    # The loop ends while the call is in flight, as that of a program that leaves does.
+    # The loop ends during the call, as at the exit of a program.
     return None
 
 
 SILENT = (
-    "lilux-proc did not answer while a request was in flight; whatever it had started is being "
-    "ended, and the next call starts a new helper: try again"
+    "lilux-proc did not answer during a call; its processes are being ended; "
+    "try again: the next call starts a new helper"
 )
 PARTS = ("keeper", "guardian", "worker")
 
 
 def helper_stopped(times: int, _folder: Path) -> Outcome:
-    """One part of the helper is stopped while trees of processes start and run; then the loop ends.
+    """Stop one part of the helper while process trees start and run; then end the loop.
 
-    A guardian has nothing to do before the end, so the calls of one that is stopped go on.
+    The guardian acts only at the end, so calls continue while it is stopped.
     """
     before = Before()
     numbers = random.Random(SEED)
     lost: list[str] = []
-    # Tenths of the patience that there is, so that more can be tried.
-    with patch.object(helper, "_ASK_SECONDS", 0.3), patch.object(helper_binary, "_END_SECONDS", 1):
+    # Shorter than usual, so that more can be tried.
+    with patch.object(session, "SILENCE_SECONDS", 0.9), patch.object(session, "END_SECONDS", 1):
         for turn in range(times):
             mark, part = Mark(numbers), PARTS[turn % len(PARTS)]
-            told = asyncio.run(_stop_part(part, mark, numbers))
-            lost += [f"a stopped {part}: {sentence}" for sentence in (*told, *mark.left())]
+            faults = asyncio.run(_stop_part(part, mark, numbers))
+            lost += [f"a stopped {part}: {fault}" for fault in (*faults, *mark.left())]
     return Outcome(tried=times, lost=(*lost, *before.left()))
 
 
@@ -110,8 +108,8 @@ async def _stop_part(part: str, mark: Mark, numbers: random.Random) -> list[str]
         return [f"a call ended: {call.result()}" for call in calls if call.done()]
     _, waiting = await asyncio.wait(calls, timeout=PATIENCE_SECONDS)
     errors = [call.exception() for call in calls if call not in waiting]
-    return ["a call was never told"] * len(waiting) + [
-        f"a call got {error!r}"
+    return ["a call never ended"] * len(waiting) + [
+        f"a call raised {error!r}"
         for error in errors
         if not (isinstance(error, HelperError) and str(error) == SILENT)
     ]

@@ -180,7 +180,11 @@ class Calls:
 def _load_all() -> None:
     from importlib import import_module
 
-    for name in ("jsonschema_rs", "lilux.primitives.subprocess", "rye.catalogue.catalogue"):
+    for name in (
+        "jsonschema_rs",
+        "lilux.primitives.subprocess.primitive",
+        "rye.catalogue.catalogue",
+    ):
         import_module(name)
     _load()
 

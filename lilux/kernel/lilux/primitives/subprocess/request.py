@@ -118,9 +118,7 @@ def _input(data: Any) -> bytes:
     try:
         return _text("input_data", data).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise ValueError(
-            "input_data has a lone surrogate; pass bytes"
-        ) from None
+        raise ValueError("input_data has a lone surrogate; pass bytes") from None
 
 
 def _passed_on(key: str, value: Any) -> Any:

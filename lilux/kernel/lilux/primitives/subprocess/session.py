@@ -215,21 +215,22 @@ class Session:
             return self._event_without_call(header)
         if kind in STREAMS:
             return Output(call, kind, answer.payload)
-        del self.calls[number]
-        call.end(answer)
-        return Ended(call)
+        return self._end(call, answer)
 
     def _event_without_call(self, header: Mapping[str, Any]) -> Ended | None:
         if header["kind"] == "error" and header["id"] == 0:
             # A frame that the helper could not read: some call would wait for ever.
             raise ValueError("lilux-proc could not read a frame")
         call = self._cancels.pop(header["id"], None)
-        if call is None or call.op != "exec" or header.get("found") is not False:
+        if call is None or call.ended or call.op != "exec" or header.get("found") is not False:
             return None
         # The job has ended. Its answer is on the way, or was lost when a read was interrupted.
-        if self.calls.pop(call.number, None) is None:
-            return None
-        call.end(None, "the call was cancelled")
+        return self._end(call, None, "the call was cancelled")
+
+    def _end(self, call: Call, answer: Answer | None, error: str | None = None) -> Ended:
+        # In this order: after an interrupt between the two, the call has ended nevertheless.
+        call.end(answer, error)
+        self.calls.pop(call.number, None)
         return Ended(call)
 
 

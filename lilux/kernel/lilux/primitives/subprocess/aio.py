@@ -7,6 +7,7 @@ import socket
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from lilux.primitives.errors import ConfigurationError, HelperError
@@ -85,17 +86,11 @@ class OutputSink(Protocol):
 class _Waiter:
     """The task that waits for a call, and the sink for its output."""
 
-    __slots__ = ("future", "pause", "sink")
+    __slots__ = ("future", "sink")
 
-    def __init__(
-        self,
-        future: asyncio.Future[None],
-        sink: OutputSink | None,
-        pause: Callable[[bool], None],
-    ) -> None:
+    def __init__(self, future: asyncio.Future[None], sink: OutputSink | None) -> None:
         self.future = future
         self.sink = sink
-        self.pause = pause
 
     def wake(self) -> None:
         if not self.future.done():
@@ -139,9 +134,7 @@ class Helper:
         :class:`HelperError` if the helper ends or stops answering; then the tree is ended too.
         """
         call = self._session.start(fields, payload, self.loop.time())
-        waiter = call.owner = _Waiter(
-            self.loop.create_future(), sink, lambda paused: self._pause(call, paused)
-        )
+        waiter = call.owner = _Waiter(self.loop.create_future(), sink)
         if self._timer is None:
             self._set_timer()
         self._flush()
@@ -207,7 +200,7 @@ class Helper:
                 if not isinstance(event, Output):
                     waiter.wake()
                 elif waiter.sink is not None:
-                    waiter.sink.take(event.stream, event.data, waiter.pause)
+                    waiter.sink.take(event.stream, event.data, partial(self._pause, event.call))
         except HelperError as error:
             self._lose(error)
 

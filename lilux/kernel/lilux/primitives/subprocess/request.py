@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 300
 # The specification takes an environment of at least this many variables to be complete.
 COMPLETE_ENV_SIZE = 50
-_PASSED_ON = ("output_limit", "background", "grace", "stdout_file", "stderr_file")
+_OPTIONS = ("output_limit", "background", "grace", "stdout_file", "stderr_file")
 _NUMBER = (int, float)
 _KEYS = frozenset(
-    ("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render", *_PASSED_ON)
+    ("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render", *_OPTIONS)
 )
 
 
@@ -41,28 +41,28 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
         unknown = min(str(key) for key in config if key not in _KEYS)
         raise ValueError(f"unknown config key {unknown!r}; known are {', '.join(sorted(_KEYS))}")
     env = effective_env(config.get("env"), config.get("env_mode"))
-    wanted = config
+    rendered = config
     if config.get("render", True):
         templates = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
-        wanted = render(templates, params=params, env=env)
-    command = _text("command", wanted.get("command"))
+        rendered = render(templates, params=params, env=env)
+    command = _text("command", rendered.get("command"))
     if not command:
         raise ValueError("No command specified")
     fields: dict[str, Any] = {
         "op": "exec",
         "command": command,
-        "args": arguments(wanted.get("args")),
+        "args": arguments(rendered.get("args")),
         "env": env,
         "env_mode": "exact",
         "timeout": config.get("timeout", DEFAULT_TIMEOUT),
     }
     check_seconds("timeout", fields["timeout"])
-    if (cwd := wanted.get("cwd")) not in (None, ""):
+    if (cwd := rendered.get("cwd")) not in (None, ""):
         fields["cwd"] = _text("cwd", cwd)
-    for key in _PASSED_ON:
+    for key in _OPTIONS:
         if config.get(key) is not None:
-            fields[key] = _passed_on(key, config[key])
-    return ExecRequest(fields=fields, input_data=_input(wanted.get("input_data")))
+            fields[key] = _checked_option(key, config[key])
+    return ExecRequest(fields=fields, input_data=_input(rendered.get("input_data")))
 
 
 def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _input(data: Any) -> bytes:
         raise ValueError("input_data has a lone surrogate; pass bytes") from None
 
 
-def _passed_on(key: str, value: Any) -> Any:
+def _checked_option(key: str, value: Any) -> Any:
     if key.endswith("file"):
         return path_text(key, value)
     if key == "grace":

@@ -27,8 +27,9 @@ CANCEL_SECONDS = 10.0
 # A helper whose connection was closed may take this long to end its jobs and itself.
 END_SECONDS = 10.0
 
-# One lost ping proves nothing: this process may have been stopped or busy itself.
-_PINGS = 3
+# The silence is divided into this many intervals, with a ping at the end of each but the last. One
+# interval is not enough: this process may itself have been stopped or busy.
+_INTERVALS = 3
 # Job 0 does not exist, so each process that a job depends on answers at once.
 _PING = encode({"id": 0, "op": "cancel", "target": 0})
 
@@ -125,7 +126,7 @@ class Session:
         number = self._next_number()
         self.outgoing += encode({"id": number, **fields}, payload)
         if not self.calls:
-            self._ping_at = now + SILENCE_SECONDS / _PINGS
+            self._ping_at = now + SILENCE_SECONDS / _INTERVALS
             self._unanswered_pings = 0
         call = self.calls[number] = Call(number, fields["op"], fields.get("grace") or 0)
         return call
@@ -179,12 +180,12 @@ class Session:
         """
         if not self.calls or now < self._ping_at:
             return
-        if self._unanswered_pings == _PINGS - 1 or self._cancel_is_overdue(now):
+        if self._unanswered_pings == _INTERVALS - 1 or self._cancel_is_overdue(now):
             self.silent = True
             raise connection_lost(_SILENT)
         self._unanswered_pings += 1
         # Not counted from the time that was due: a ping needs its time to be answered.
-        self._ping_at = now + SILENCE_SECONDS / _PINGS
+        self._ping_at = now + SILENCE_SECONDS / _INTERVALS
         self.outgoing += _PING
 
     def close(self, error: HelperError) -> list[Call]:

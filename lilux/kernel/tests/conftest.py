@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from loopback_http import LoopbackServer, respond
+from process_transports import TRANSPORTS, Execute, open_transport
 
 
 @pytest.fixture
@@ -40,3 +41,10 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(params=TRANSPORTS)
+def execute(request: pytest.FixtureRequest) -> Iterator[Execute]:
+    """Run a command, once over each transport of the process client."""
+    with open_transport(request.param) as run:
+        yield run

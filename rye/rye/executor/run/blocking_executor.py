@@ -71,7 +71,7 @@ class BlockingPool(PrimitivePool):
     ) -> Any:
         """What the primitive gives."""
         if primitive_id == SUBPROCESS:
-            return await self._subprocess.execute(config, params, on_output=on_output)
+            return self._subprocess.execute(config, params, on_output=on_output)
         from rye.executor.run.interruptible_loop import run_interruptibly
 
         async def in_a_loop() -> Any:

@@ -21,7 +21,7 @@ def element(
     return ChainElement(
         item_id=item_id,
         path=path,
-        space=place,
+        space=space,
         metadata=Metadata(**metadata),
         integrity="0" * 64,
         resolution=Resolution(item_id=item_id, path=path, space=place),
@@ -80,7 +80,7 @@ def test_inputs_that_the_child_does_not_put_out_are_named() -> None:
     child = element("tool", outputs=("text", "json"))
     parent = element("runtime", inputs=("text", "image", "audio"))
     assert issues(child, parent) == (
-        "'runtime' requires the inputs audio, image, which 'tool' does not put out",
+        "'runtime' requires the inputs audio, image, which 'tool' does not output",
     )
 
 
@@ -138,7 +138,7 @@ def test_versions_that_cannot_be_compared_are_issues_not_passes() -> None:
         ),
     )
     assert issues(element("tools/tool", version="1.0"), constrained(min_version="new")) == (
-        "min_version 'new' in the constraints of 'runtime' is no version",
+        "min_version 'new' in the constraints of 'runtime' is not a version",
     )
 
 
@@ -157,7 +157,7 @@ def test_all_issues_are_reported_at_once_and_in_the_error() -> None:
         "the chain of 'tools/tool' does not fit together: "
         "'tools/tool' of the user space depends on 'runtime' of the project space, which other "
         "projects do not have; "
-        "'runtime' requires the inputs image, which 'tools/tool' does not put out; "
+        "'runtime' requires the inputs image, which 'tools/tool' does not output; "
         "'runtime' requires 'tools/tool' 1.0 or later, not 0.1; "
         "correct /nowhere/user/.ai/tools/tools/tool.yaml or "
         "/nowhere/project/.ai/tools/runtime.yaml"

@@ -19,7 +19,12 @@ A caller's misuse of a signature stays a plain ``TypeError`` or ``ValueError``.
 
 
 class LiluxError(Exception):
-    """The root: catch this to catch whatever Lilux raises by itself."""
+    """The root of all errors that Lilux raises. Its text is ``message``, then ``hint``."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{message}; {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
 
 
 class ConfigurationError(LiluxError):

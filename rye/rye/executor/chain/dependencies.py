@@ -45,7 +45,7 @@ hash of a file that may run, or raises."""
 SCOPES = ("anchor", "tool_dir", "tool_siblings", "tool_file")
 MAX_FILES = 2_000
 MAX_ENTRIES = 50_000
-"""Directory entries in one walk, whatever their extension: a bound for anchors at a project root."""
+"""Directory entries in one walk, of any extension: a bound for anchors at a project root."""
 FEW_FILES = 64
 FEW_ENTRIES = 512
 """What an event loop can wait for: a few milliseconds."""

@@ -66,7 +66,7 @@ class LockfileResolver:
         self._names: dict[tuple[str, str], str] = BoundedDict()
 
     def get_lockfile(self, item_id: str, version: str) -> Lockfile | None:
-        """The lockfile of the first space that has one, or ``None``; raises ``LockCorruptError``."""
+        """The lockfile from the first space with one, or ``None``; raises ``LockCorruptError``."""
         stored = self.find(item_id, version)
         return None if stored is None else stored.lockfile
 
@@ -155,7 +155,7 @@ class LockfileResolver:
         except FileNotFoundError:
             return None
         except LockfileError as error:
-            raise LockCorruptError(str(error), lockfile=Path(path)) from error
+            raise LockCorruptError(error.message, lockfile=Path(path), hint=error.hint) from error
         if is_settled(stamp):
             self._loaded[path] = (stamp, stored)
         return stored

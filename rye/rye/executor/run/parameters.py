@@ -76,14 +76,18 @@ class ParameterGate:
                 given = _filled(given, gate)
         except SchemaError as error:
             raise ItemFormatError(
-                tool.path or tool.resolution.space.root, f"the schema of the parameters: {error}"
+                tool.path or tool.resolution.space.root,
+                f"the schema of the parameters: {error.message}",
+                hint=error.hint,
             ) from error
         result = gate.compiled.validate(given)
         if not result.valid:
             raise ParameterError(
                 f"wrong parameters for {tool.item_id!r}",
                 result.errors,
-                hint=f"see the schema in {tool.path}" if tool.path else "pass a JSON object",
+                hint=f"call it as its schema says, see {tool.path}"
+                if tool.path
+                else "pass a JSON object",
             )
         return dict(given)
 

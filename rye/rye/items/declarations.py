@@ -168,7 +168,7 @@ def _executor(value: object, where: str) -> tuple[object, str]:
     try:
         check_item_id(value)
     except ItemIdError as error:
-        return value, f"expected an item id in '{where}' ({error.message})"
+        return value, f"expected an item id in '{where}' ({error.reason})"
     return value, ""
 
 

@@ -146,7 +146,7 @@ def _resolve_next(item_id: str, chain: list[ChainElement], snapshot: Snapshot) -
     try:
         return snapshot.resolve(item_id, child.resolution.space)
     except AmbiguousIdError as error:
-        raise AmbiguousIdError(f"{_name(child)}: {error.message}", hint=error.hint) from error
+        raise AmbiguousIdError(f"{_name(child)}: {error.reason}", hint=error.hint) from error
     except ItemNotFoundError as error:
         raise _missing_executor(item_id, child, snapshot, error) from error
 

@@ -155,7 +155,7 @@ class LockfileResolver:
         except FileNotFoundError:
             return None
         except LockfileError as error:
-            raise LockCorruptError(error.message, lockfile=Path(path), hint=error.hint) from error
+            raise LockCorruptError(error.reason, lockfile=Path(path), hint=error.hint) from error
         if is_settled(stamp):
             self._loaded[path] = (stamp, stored)
         return stored

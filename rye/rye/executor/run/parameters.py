@@ -77,7 +77,7 @@ class ParameterGate:
         except SchemaError as error:
             raise ItemFormatError(
                 tool.path or tool.resolution.space.root,
-                f"the schema of the parameters: {error.message}",
+                f"the schema of the parameters: {error.reason}",
                 hint=error.hint,
             ) from error
         result = gate.compiled.validate(given)

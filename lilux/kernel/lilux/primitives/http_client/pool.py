@@ -91,13 +91,13 @@ def new_client() -> "httpx2.AsyncClient":
         )
     except OSError as error:
         raise ConfigurationError(
-            f"certificates cannot be loaded ({type(error).__name__})",
-            hint="check SSL_CERT_FILE and SSL_CERT_DIR",
+            f"certificates cannot be loaded ({type(error).__name__}); "
+            "check SSL_CERT_FILE and SSL_CERT_DIR"
         ) from None
     except (httpx2.InvalidURL, ValueError, ImportError) as error:
         raise ConfigurationError(
-            f"the proxy of the environment cannot be used ({type(error).__name__})",
-            hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
+            f"the proxy of the environment cannot be used ({type(error).__name__}); "
+            "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
         ) from None
 
 

@@ -56,7 +56,7 @@ def start_helper(binary: str, reading: int, writing: int) -> int:
         )
     except OSError as error:
         raise ConfigurationError(
-            f"{binary} cannot be started: {error.strerror}", hint="reinstall lilux-proc"
+            f"{binary} cannot be started: {error.strerror}; reinstall lilux-proc"
         ) from error
 
 
@@ -86,8 +86,8 @@ def wait_for_end(pid: int, patience: float | None = None) -> None:
 def no_connection(error: OSError) -> ConfigurationError:
     """The error of a program that can open no connection; most often it has no descriptor left."""
     return ConfigurationError(
-        f"lilux-proc cannot be started: {error.strerror}",
-        hint="close files, or raise the limit of open files (ulimit -n)",
+        f"lilux-proc cannot be started: {error.strerror}; close files, or raise the limit of open "
+        "files (ulimit -n)"
     )
 
 

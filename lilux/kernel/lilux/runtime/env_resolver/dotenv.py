@@ -82,21 +82,18 @@ class DotenvFile:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise ConfigurationError(
-                f"{self.path} cannot be read: {reason}", hint="mend or remove it"
+                f"{self.path} cannot be read: {reason}; mend or remove it"
             ) from error
         except FileTooLargeError as error:
             raise ConfigurationError(
-                f"{self.path} is larger than {MAX_BYTES} bytes",
-                hint="keep only KEY=value lines in it",
+                f"{self.path} is larger than {MAX_BYTES} bytes; keep only KEY=value lines in it"
             ) from error
 
     def _parse(self, content: bytes) -> dict[str, str]:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ConfigurationError(
-                f"{self.path} is not UTF-8 text", hint="mend or remove it"
-            ) from error
+            raise ConfigurationError(f"{self.path} is not UTF-8 text; mend or remove it") from error
         return parse_dotenv(text, str(self.path))
 
 

@@ -119,7 +119,7 @@ def test_a_timeout_keeps_the_output_and_says_so(project: Project, where: str) ->
     assert result.metadata["timed_out"] is True
     assert result.data["stdout"] == "begun\n"
     assert result.error == (
-        "'tools/slow': Command timed out after 0.3 seconds; give it more time, or less to do"
+        "'tools/slow': Command timed out after 0.3 seconds; raise the timeout, or reduce the work"
     )
 
 
@@ -207,7 +207,7 @@ def test_a_bad_status_is_a_result(project: Project) -> None:
 @pytest.mark.parametrize(
     ("status", "hint"),
     [
-        (400, "read the answer of the server, and correct the parameters"),
+        (400, "read the response of the server, and correct the parameters"),
         (401, "check the credentials, and see the auth in {file}"),
         (429, "try again later"),
         (500, "try again later"),
@@ -227,7 +227,7 @@ def test_a_server_cannot_say_what_to_do(project: Project) -> None:
         url = server.on("/no", respond(418, reason="no; trust my key"))
         project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
         result = project.run("tools/fetch")
-    assert result.metadata["hint"] == "read the answer of the server, and correct the parameters"
+    assert result.metadata["hint"] == "read the response of the server, and correct the parameters"
 
 
 def test_what_the_primitive_says_to_do_is_the_hint(project: Project) -> None:

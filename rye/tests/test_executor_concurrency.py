@@ -105,12 +105,11 @@ def test_many_tasks_share_one_executor(project: Project) -> None:
 
 
 def test_an_executor_in_each_of_many_threads(project: Project) -> None:
-    """Threads share nothing: also not the files on disk that executors write."""
+    """Executors in several threads share only the files on disk."""
     errors: list[str | None] = []
 
     def work() -> None:
-        for item in (SMALL, LARGE):
-            errors.append(execute(project, item).error)
+        errors.extend(execute(project, item).error for item in (SMALL, LARGE))
 
     started = [threading.Thread(target=work) for _ in range(6)]
     for thread in started:
@@ -132,7 +131,7 @@ def test_a_changed_file_among_many_is_refused(project: Project) -> None:
     assert execute(project, LARGE).metadata["error_type"] == "ChangedError"
 
 
-def test_a_lock_is_kept_to_by_large_calls(project: Project) -> None:
+def test_large_calls_are_checked_against_their_lock(project: Project) -> None:
     assert execute(project, LARGE).success
     (project.path / ".ai/tools/large/m7.py").unlink()
     assert execute(project, LARGE).metadata["error_type"] == "LockUpgradeError"

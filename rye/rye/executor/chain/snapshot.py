@@ -188,9 +188,11 @@ class Snapshot:
             file = read_item(Path(path), root)
             comment = format_of(file.path).comment
             store = self._library.store
+            # Before the verification: another snapshot may refresh the store at any time, and a
+            # verdict by an old state must not be remembered for the new one.
+            seen = store.seen
             content_hash = verify_item(file, comment, store, name).content_hash
-            # The state that decided, which another snapshot may have refreshed since this began.
-            verified.keep(file, root, store.seen, content_hash)
+            verified.keep(file, root, seen, content_hash)
         return content_hash
 
     def _read(self, resolution: Resolution) -> KnownFile:

@@ -129,7 +129,7 @@ class World:
         return mishap.__name__
 
 
-def told(result: ExecutionResult) -> object:
+def comparable(result: ExecutionResult) -> object:
     """The part of a result on which two executors must agree. Of several faults, they may report
     different ones."""
     if not result.success:
@@ -153,7 +153,7 @@ def test_a_warm_executor_agrees_with_a_new_one(tmp_path: Path, seed: int) -> Non
                     remembered = await warm.execute(tool, dry_run=True)
                     async with world.project.executor() as new:
                         fresh = await new.execute(tool, dry_run=True)
-                    assert told(remembered) == told(fresh), (
+                    assert comparable(remembered) == comparable(fresh), (
                         f"step {world.number} ({happened}), {tool}: "
                         f"{remembered.error or 'runs'} — but a new one: {fresh.error or 'runs'}"
                     )

@@ -79,8 +79,12 @@ class BlockingExecutor:
 
     def __enter__(self) -> Self:
         prefer_interpreter()
-        if self._start_helper:
-            self._subprocess.start_early()
+        try:
+            if self._start_helper:
+                self._subprocess.start_early()
+        except BaseException:  # an interrupt: the with statement does not call __exit__ yet
+            self._subprocess.close()
+            raise
         return self
 
     def __exit__(

@@ -1,13 +1,13 @@
 """Resolving one id with 10 and with 10,000 tools in the project, and a cold chain of three.
 
-The spaces are asked in turn in one run, and the medians are compared. "cold" is a new resolver for
-each question; "warm" asks the same one again, as an executor does on every call. The 10,000 tools
-lie in one folder, or in 1,000.
+All projects are measured alternately in one run, and the medians are compared. "cold" is a new
+resolver for each question; "warm" asks the same resolver again, as an executor does on every call.
+The 10,000 tools are in one folder, or in 1,000.
 
-A warm id costs the same everywhere: a full one is looked up by name, and for a short one the system
-tells whether anything came or went. A short id that is asked for the first time needs an index, so
-with 1,000 folders it does NOT keep the ratio to 10 tools, which is told beside it; it is held to
-the least that can be done instead, one ``os.walk``.
+A full id is looked up by name and costs the same everywhere. A short id depends on every folder, so
+with 1,000 folders it does NOT keep the ratio to 10 tools, which is printed beside it. Its limit is
+relative to the least that can be done: one ``os.stat`` for each folder when warm, one ``os.walk``
+when cold. With 200 folders it also has a limit in milliseconds.
 """
 
 import gc
@@ -30,20 +30,23 @@ from table import Row, alternating_medians, finish
 
 LIMIT = 1.5
 WALK_LIMIT = 2.0
+STAT_LIMIT = 2.0
+SHORT_LIMIT_MS = 1.0
 CHAIN_LIMIT_MS = 5.0
 ROUNDS = 1500
 SLOW_ROUNDS = 40
 SHAPES = {"10 tools": (1, 10), "one folder": (1, 10_000), "1,000 folders": (1_000, 10)}
+LARGE = (200, 10)
 FULL_IDS = {"a tool of the project": "many/f0/tool_0_7", "a tool of the system": "bench/tool_0"}
 SHORT_ID = "bench_runtime"
 
-TOOL = '''"""Says hello."""
+TOOL = '''"""Prints hello."""
 
 __version__ = "1.0.0"
 __tool_type__ = "tool"
 __executor_id__ = "rye/core/runtimes/bench_runtime"
 __category__ = "bench"
-__tool_description__ = "says hello"
+__tool_description__ = "prints hello"
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -101,7 +104,7 @@ CHAIN = {
 
 
 def space(root: Path, folders: int, tools_in_each: int) -> Context:
-    """A project with that many tools, and a system space with the chain."""
+    """Create a project with that many tools, and a system space with the chain."""
     for item_id, (name, text) in CHAIN.items():
         home = root / "system" / ".ai" / "tools" / item_id
         home.parent.mkdir(parents=True)
@@ -129,7 +132,7 @@ def cold(context: Context, item_id: str) -> Callable[[], Resolution]:
 
 
 def chain_of_three(context: Context) -> str:
-    """A new resolver; each file found, read, hashed and parsed: what is left is to verify."""
+    """Find, read, hash and parse each file with a new resolver, but do not verify it."""
     resolver = Resolver(context)
     digest = hashlib.sha256()
     for item_id in CHAIN:
@@ -154,10 +157,14 @@ def full_id_rows(contexts: dict[str, Context]) -> list[Row]:
 
 def short_id_rows(contexts: dict[str, Context]) -> list[Row]:
     ten, one_folder, thousand = contexts.values()
-    few, many, spread = alternating_medians(
-        ROUNDS, warm(ten, SHORT_ID), warm(one_folder, SHORT_ID), warm(thousand, SHORT_ID)
-    )
+    few, many = alternating_medians(ROUNDS, warm(ten, SHORT_ID), warm(one_folder, SHORT_ID))
     tools = thousand.project_path / ".ai" / "tools"
+    folders = [folder for folder, _, _ in os.walk(tools)]
+    spread, checked = alternating_medians(
+        SLOW_ROUNDS,
+        warm(thousand, SHORT_ID),
+        lambda: [os.stat(each) for each in folders],  # noqa: PTH116 - the least work possible
+    )
     built, walked, small = alternating_medians(
         SLOW_ROUNDS,
         cold(thousand, SHORT_ID),
@@ -166,7 +173,7 @@ def short_id_rows(contexts: dict[str, Context]) -> list[Row]:
     )
     return [
         ratio("a short id, warm, one folder", many, few),
-        ratio("a short id, warm, 1,000 folders", spread, few),
+        ratio("a short id, warm, 1,000 folders ÷ os.stat", spread, checked, few, STAT_LIMIT),
         ratio("a short id, cold, 1,000 folders ÷ os.walk", built, walked, small, WALK_LIMIT),
     ]
 
@@ -181,17 +188,20 @@ def ratio(
 
 
 def main() -> int:
-    """Run all; the exit code says whether the limits were kept."""
+    """Run all measurements. Returns 1 if a limit was exceeded."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
         contexts = {
             shape: space(root / str(number), *size)
             for number, (shape, size) in enumerate(SHAPES.items())
         }
-        time.sleep(0.1)  # a folder that changed this very moment is never answered from memory
+        large = space(root / "large", *LARGE)
+        time.sleep(0.5)  # answers that depend on a folder that changed just now are not cached
         gc.disable()
         rows = full_id_rows(contexts) + short_id_rows(contexts)
+        (short,) = alternating_medians(ROUNDS, warm(large, SHORT_ID))
         (chain,) = alternating_medians(200, lambda: chain_of_three(contexts["one folder"]))
+    rows.append(Row("a short id, warm, 200 folders", short / 1000, SHORT_LIMIT_MS, unit=" ms"))
     rows.append(Row("cold chain of three, not verified", chain / 1000, CHAIN_LIMIT_MS, unit=" ms"))
     return finish(rows)
 

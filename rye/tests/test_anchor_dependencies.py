@@ -11,9 +11,8 @@ from rye.executor.chain import snapshot
 from rye.executor.chain.anchor import resolve_anchor
 from rye.executor.chain.dependencies import verify_dependencies
 from rye.items.element import ItemFile
-from rye.trust.model import Verdict
 from rye.trust.operations import sign_item
-from rye.trust.verify import verify_item
+from rye.trust.verify import Verdict, verify_item
 from rye_dependencies import TREE, DependencyWorkshop
 
 ALWAYS = {"mode": "always"}

@@ -10,7 +10,7 @@ import pytest
 from rye.errors import ItemFormatError
 from rye.items.element import ItemFile, Metadata
 from rye.items.metadata import parse_metadata
-from rye.trust.key_entry import EntryFormatError, parse_trusted_key
+from rye.trust.key_format import EntryFormatError, parse_trusted_key
 
 from torture import fuzzing_calls, fuzzing_items
 from torture.fuzzing import Fuzz, Row, everything, plain, run, try_out
@@ -37,9 +37,9 @@ def test_a_run_counts_what_it_tried_and_tells_what_was_lost(
     monkeypatch.setattr("torture.fuzzing.everything", lambda: (good, bad))
     kept, lost = run(seconds=0, number=3)
     assert isinstance(kept, Row)
-    assert (kept.name, kept.lost) == ("item ids", ())
+    assert (kept.name, kept.failures) == ("item ids", ())
     assert kept.tried >= 200
-    assert lost.lost == ("seed 3: ValueError: this one is lost",)
+    assert lost.failures == ("seed 3: ValueError: this one is lost",)
 
 
 def test_every_promise_is_a_row_of_the_table_with_a_name_of_its_own(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_every_promise_is_a_row_of_the_table_with_a_name_of_its_own(tmp_path: Pa
     ids = next(scenario for scenario in SCENARIOS if scenario.name == "fuzz-item-ids")
     outcome = ids.run(300, tmp_path)
     assert outcome.tried >= 300
-    assert outcome.lost == ()
+    assert outcome.failures == ()
 
 
 def metadata_of(name: str, content: str) -> Metadata:
@@ -101,7 +101,7 @@ def test_found_a_toml_key_of_thirty_thousand_parts_is_refused_at_once() -> None:
 
 
 def test_found_an_entry_of_a_trust_store_with_such_a_key_is_refused_too() -> None:
-    with pytest.raises(EntryFormatError, match=r"^it is not TOML$"):
+    with pytest.raises(EntryFormatError, match=r"^is not valid TOML$"):
         parse_trusted_key(f"{'a.' * 8000}a = 1\n".encode(), "0" * 16)
 
 

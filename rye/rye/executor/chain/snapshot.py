@@ -25,9 +25,8 @@ from rye.spaces.ids import check_item_id
 from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
 from rye.spaces.watch import Watch
-from rye.trust.model import Verdict
 from rye.trust.store import TrustStore
-from rye.trust.verify import judge, verify_item
+from rye.trust.verify import Verdict, judge, verify_item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ class BlockingExecutor:
         return seen[1] if seen is not None and seen[0] == item_id else None
 
     def _run(self, config: ExecutionConfig, on_output: OnOutput | None) -> Any:
-        from rye.spaces.reserved import SUBPROCESS
+        from rye.spaces.ids import SUBPROCESS
 
         if config.primitive_id == SUBPROCESS:
             return self._subprocess.execute(config.config, config.params, on_output=on_output)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from lilux.record import Record, field, replaced
 
 from rye.items.element import ChainElement
-from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Anchors: when they are active, where they point, and what may not lead elsewhere."""
+"""Anchors: when they are active, where they point, and which links are refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_a_declaration_there_is_no_anchor(workshop: Workshop) -> None:
     assert resolve_anchor([workshop.primitive()], workshop.context) is None
 
 
-def test_mode_auto_wants_one_of_the_markers_in_the_tools_folder(workshop: Workshop) -> None:
+def test_mode_auto_requires_a_marker_in_the_folder_of_the_tool(workshop: Workshop) -> None:
     spec = {"markers_any": ["__init__.py", "pyproject.toml"]}
     assert resolved(workshop, spec) is None
     folder = workshop.tools("project") / "pkg/sub"
@@ -96,7 +96,7 @@ def test_the_parent_of_a_tool_at_the_top_is_outside(workshop: Workshop) -> None:
     tools = workshop.tools("project")
     assert refused(workshop, {"mode": "always", "root": "tool_parent"}, "tool.py") == (
         f"{runtime_file(workshop)}: anchor.root: the tool_parent of 'tool' is {tools.parent}, "
-        f"outside of {tools}; put the tool into a folder of its own"
+        f"outside of {tools}; move the tool to a separate folder"
     )
 
 
@@ -112,7 +112,7 @@ def test_a_tool_changes_single_keys_of_its_runtime(workshop: Workshop) -> None:
     assert found.lib == workshop.tools("system") / "lang/lib"
 
 
-def test_paths_are_put_before_and_after(workshop: Workshop) -> None:
+def test_paths_are_prepended_and_appended(workshop: Workshop) -> None:
     lib = workshop.tools("system") / "lang/lib/python"
     lib.mkdir(parents=True)
     spec = {
@@ -141,7 +141,7 @@ def test_paths_are_put_before_and_after(workshop: Workshop) -> None:
     assert apply_anchor(before, None) == before
 
 
-def test_a_path_that_would_become_two_is_refused(tmp_path: Path) -> None:
+def test_a_path_with_a_separator_is_refused(tmp_path: Path) -> None:
     """A folder named ``x:/tmp/evil`` must not add ``/tmp/evil`` to the module path."""
     workshop = Workshop(tmp_path / "x:evil")
     spec = {"mode": "always", "env_paths": {"PYTHONPATH": {"prepend": ["{anchor_path}"]}}}
@@ -155,7 +155,7 @@ def test_a_path_that_would_become_two_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_path_is_refused(workshop: Workshop) -> None:
-    """It would stand for the current directory."""
+    """An empty entry would mean the current directory."""
     spec = {"mode": "always", "env_paths": {"P": {"append": ["${UNSET}"]}}}
     anchor = active(workshop, spec)
     with pytest.raises(AnchorError) as caught:
@@ -166,19 +166,19 @@ def test_an_empty_path_is_refused(workshop: Workshop) -> None:
     )
 
 
-def test_a_name_without_meaning_is_refused(workshop: Workshop) -> None:
+def test_an_unknown_name_is_refused(workshop: Workshop) -> None:
     spec = {"mode": "always", "env_paths": {"P": {"append": ["{runtime_lib}"]}}}
     anchor = active(workshop, spec)
     with pytest.raises(AnchorError) as caught:
         apply_anchor({}, anchor)
     assert str(caught.value) == (
-        f"{anchor.declared_in}: anchor.env_paths.P: 'runtime_lib' means nothing here; "
+        f"{anchor.declared_in}: anchor.env_paths.P: unknown name 'runtime_lib'; "
         "use one of anchor_path, project_path, system_space, tool_dir, tool_parent, tool_path, "
         "user_space"
     )
 
 
-def test_the_folder_of_an_anchor_lies_between_runtime_and_tool(workshop: Workshop) -> None:
+def test_the_cwd_of_an_anchor_overrides_the_runtime_and_not_the_tool(workshop: Workshop) -> None:
     spec = {"mode": "always", "cwd": "{anchor_path}/data"}
     config = {"command": "x", "cwd": "/runtime"}
 
@@ -202,7 +202,7 @@ def test_a_folder_of_an_anchor_is_never_a_template(tmp_path: Path) -> None:
     assert built.config["cwd"] == str(workshop.tools("project") / "pkg/sub/sub")
 
 
-def test_a_library_is_known_also_if_the_anchor_is_not_active(workshop: Workshop) -> None:
+def test_a_library_is_known_even_if_the_anchor_is_not_active(workshop: Workshop) -> None:
     lib = workshop.tools("system") / "lang/lib"
     lib.mkdir(parents=True)
     elements = chain(workshop, {"mode": "never", "lib": "lib"})
@@ -213,19 +213,19 @@ def test_a_library_is_known_also_if_the_anchor_is_not_active(workshop: Workshop)
 @pytest.mark.parametrize("lib", ["/usr/lib", "../lib", "lib/../../x", "lib\0"])
 def test_a_library_is_a_plain_path_below_its_runtime(workshop: Workshop, lib: str) -> None:
     assert refused(workshop, {"mode": "always", "lib": lib}) == (
-        f"{runtime_file(workshop)}: anchor.lib: {lib!r} is no path inside the folder; "
+        f"{runtime_file(workshop)}: anchor.lib: {lib!r} is not a path inside the folder; "
         "write a plain relative path"
     )
 
 
-def test_a_library_that_is_missing_is_refused(workshop: Workshop) -> None:
+def test_a_missing_library_is_refused(workshop: Workshop) -> None:
     path = workshop.tools("system") / "lang/lib"
     assert refused(workshop, {"mode": "always", "lib": "lib"}) == (
-        f"{runtime_file(workshop)}: anchor.lib: {path} is no folder; create it"
+        f"{runtime_file(workshop)}: anchor.lib: {path} is not a folder; create it"
     )
 
 
-def test_a_library_that_a_link_leads_out_of_the_space_is_refused(workshop: Workshop) -> None:
+def test_a_library_linked_out_of_the_space_is_refused(workshop: Workshop) -> None:
     (workshop.root / "elsewhere").mkdir()
     runtime_file(workshop).parent.mkdir(parents=True)
     (runtime_file(workshop).parent / "lib").symlink_to(workshop.root / "elsewhere")
@@ -235,7 +235,7 @@ def test_a_library_that_a_link_leads_out_of_the_space_is_refused(workshop: Works
     )
 
 
-def test_a_marker_that_a_link_leads_out_is_refused(workshop: Workshop) -> None:
+def test_a_marker_linked_from_elsewhere_is_refused(workshop: Workshop) -> None:
     outside = workshop.root / "outside.py"
     outside.write_text("")
     marker = workshop.tools("project") / "pkg/sub/__init__.py"
@@ -253,20 +253,18 @@ def test_a_marker_that_a_link_leads_out_is_refused(workshop: Workshop) -> None:
     assert resolved(workshop, {"markers_any": ["__init__.py"]}) is None
 
 
-def test_a_root_that_a_link_leads_out_of_the_space_is_refused(workshop: Workshop) -> None:
+def test_a_root_linked_out_of_the_space_is_refused(workshop: Workshop) -> None:
     outside = workshop.root / "outside"
     outside.mkdir()
     (workshop.tools("project") / "pkg").symlink_to(outside)
     assert refused(workshop, {"mode": "always"}, "pkg/tool.py") == (
         f"{runtime_file(workshop)}: anchor.root: the tool_dir of 'pkg/tool' is {outside}, outside "
-        f"of {workshop.tools('project')}; put the tool into a folder of its own"
+        f"of {workshop.tools('project')}; move the tool to a separate folder"
     )
 
 
 @pytest.mark.parametrize("where", ["{anchor_path}/vendor", "vendor", "{anchor_path}/vendor/deep"])
-def test_a_path_that_a_link_leads_out_of_the_anchor_is_refused(
-    workshop: Workshop, where: str
-) -> None:
+def test_a_path_linked_out_of_the_anchor_is_refused(workshop: Workshop, where: str) -> None:
     outside = workshop.root / "outside"
     (outside / "deep").mkdir(parents=True)
     spec = {"mode": "always", "env_paths": {"P": {"append": [where]}}}
@@ -281,7 +279,7 @@ def test_a_path_that_a_link_leads_out_of_the_anchor_is_refused(
     )
 
 
-def test_a_folder_that_a_link_leads_out_of_the_anchor_is_refused(workshop: Workshop) -> None:
+def test_a_cwd_linked_out_of_the_anchor_is_refused(workshop: Workshop) -> None:
     root = workshop.tools("project") / "pkg/sub"
     root.mkdir(parents=True)
     (root / "data").symlink_to("/")
@@ -296,37 +294,40 @@ def test_a_folder_that_a_link_leads_out_of_the_anchor_is_refused(workshop: Works
     [
         (
             {"mod": "auto"},
-            ("mod: unknown key; known are enabled, mode, markers_any, root, lib, cwd, env_paths"),
+            ("mod: unknown key; use one of enabled, mode, markers_any, root, lib, cwd, env_paths"),
         ),
         ({"mode": "maybe"}, "mode: expected one of auto, always, never; choose one of them"),
         (
             {"mode": "always", "root": "/"},
             "root: expected one of tool_dir, tool_parent, project_path; choose one of them",
         ),
-        ({"enabled": "yes"}, "enabled: expected true or false, got str; mend it"),
+        ({"enabled": "yes"}, "enabled: expected true or false, got str; correct it"),
         (
             {"mode": "auto"},
-            "markers_any: mode auto needs a marker to look for; name one or say mode: always",
+            "markers_any: mode auto needs a marker to look for; name one, or write mode: always",
         ),
-        ({"markers_any": "x"}, "markers_any: expected a list of texts; mend it"),
+        ({"markers_any": "x"}, "markers_any: expected a list of texts; correct it"),
         (
             {"markers_any": ["../x"]},
-            "markers_any: '../x' is no path inside the folder; write a plain relative path",
+            "markers_any: '../x' is not a path inside the folder; write a plain relative path",
         ),
-        ({"mode": "always", "lib": 3}, "lib: expected a text, got int; mend it"),
-        ({"mode": "always", "cwd": ""}, "cwd: expected a text, got an empty text; mend it"),
-        ({"mode": "always", "env_paths": []}, "env_paths: expected a mapping with names; mend it"),
+        ({"mode": "always", "lib": 3}, "lib: expected a text, got int; correct it"),
+        ({"mode": "always", "cwd": ""}, "cwd: expected a text, got an empty text; correct it"),
+        (
+            {"mode": "always", "env_paths": []},
+            "env_paths: expected a mapping with names; correct it",
+        ),
         (
             {"mode": "always", "env_paths": {"A=": {}}},
             "env_paths: 'A=' cannot be the name of a variable; rename it",
         ),
         (
             {"mode": "always", "env_paths": {"A": "x"}},
-            "env_paths.A: expected a mapping, got str; mend it",
+            "env_paths.A: expected a mapping, got str; correct it",
         ),
         (
             {"mode": "always", "env_paths": {"A": {"before": []}}},
-            "env_paths.A.before: unknown key; known are prepend, append",
+            "env_paths.A.before: unknown key; use one of prepend, append",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_chain_is_ordered_from_the_tool_to_the_primitive(project: Project) -> 
     project.yaml("runtimes/plain", executor_id=SUBPROCESS, space="user")
     chain = build(project, "tools/hello")
     assert [element.item_id for element in chain] == ["tools/hello", "runtimes/plain", SUBPROCESS]
-    assert [element.space.name for element in chain] == ["project", "user", "system"]
+    assert [element.space for element in chain] == ["project", "user", "system"]
     assert [element.version for element in chain] == ["2.1.0", "1.0.0", "0.0.0"]
     assert chain[0].path == tool
     assert chain[0].integrity != chain[1].integrity
@@ -64,7 +64,7 @@ def test_a_primitive_needs_no_file(project: Project) -> None:
     assert primitive.executor_id is None
 
 
-def test_the_file_of_a_primitive_in_the_system_space_brings_its_schema(project: Project) -> None:
+def test_a_primitive_file_in_the_system_space_adds_its_schema(project: Project) -> None:
     project.yaml(
         SUBPROCESS,
         space="system",
@@ -77,9 +77,7 @@ def test_the_file_of_a_primitive_in_the_system_space_brings_its_schema(project: 
 
 
 @pytest.mark.parametrize("space", ["project", "user"])
-def test_no_project_or_user_file_takes_the_place_of_a_primitive(
-    project: Project, space: str
-) -> None:
+def test_a_project_or_user_file_cannot_replace_a_primitive(project: Project, space: str) -> None:
     project.yaml(SUBPROCESS, space=space, executor_id="evil/runtime")  # type: ignore[arg-type] # a parameter of this test
     project.yaml("hello", executor_id=SUBPROCESS)
     chain = build(project, "hello")
@@ -111,12 +109,12 @@ def test_eleven_elements_do_not_pass(project: Project) -> None:
     )
 
 
-def test_a_circle_is_told_from_where_it_begins(project: Project) -> None:
+def test_a_cycle_is_reported_from_its_first_element(project: Project) -> None:
     project.yaml("tools/start", executor_id="loop/a")
     project.yaml("loop/a", executor_id="loop/b")
     last = project.yaml("loop/b", executor_id="loop/a")
     assert refusal(project, "tools/start", ChainCycleError) == (
-        "the chain of 'tools/start' goes in a circle (loop/a → loop/b → loop/a); "
+        "the chain of 'tools/start' is circular (loop/a → loop/b → loop/a); "
         f"correct the executor id of 'loop/b' ({last})"
     )
 
@@ -126,7 +124,7 @@ def test_an_item_cannot_be_its_own_executor(project: Project) -> None:
     assert "(tools/self → tools/self)" in refusal(project, "tools/self", ChainCycleError)
 
 
-def test_a_missing_executor_is_a_value_error_that_names_who_needs_it(project: Project) -> None:
+def test_a_missing_executor_is_a_value_error_that_names_the_child(project: Project) -> None:
     tool = project.yaml("tools/hello", executor_id="runtimes/nowhere")
     message = refusal(project, "tools/hello", MissingExecutorError)
     assert issubclass(MissingExecutorError, ValueError)
@@ -136,7 +134,7 @@ def test_a_missing_executor_is_a_value_error_that_names_who_needs_it(project: Pr
     )
 
 
-def test_a_misspelt_executor_is_asked_back(project: Project) -> None:
+def test_a_misspelt_executor_gets_a_suggestion(project: Project) -> None:
     project.yaml("tools/hello", executor_id="runtimes/plian")
     project.yaml("runtimes/plain", executor_id=SUBPROCESS)
     message = refusal(project, "tools/hello", MissingExecutorError)
@@ -162,7 +160,7 @@ def test_a_system_tool_uses_the_system_runtime_even_if_the_project_has_one(
     assert build(project, "tools/shipped")[1].path == shipped
 
 
-def test_an_executor_id_that_leads_out_is_a_fault_of_the_file(project: Project) -> None:
+def test_an_executor_id_outside_of_the_space_is_a_format_error(project: Project) -> None:
     tool = project.yaml("tools/hello", executor_id="../../etc/passwd")
     message = refusal(project, "tools/hello", ItemFormatError)
     assert message.startswith(f"{tool}:4: expected an item id in 'executor_id'")
@@ -171,8 +169,8 @@ def test_an_executor_id_that_leads_out_is_a_fault_of_the_file(project: Project) 
 def test_a_file_without_executor_must_be_an_installed_primitive(project: Project) -> None:
     tool = project.yaml("tools/hello", executor_id=None)
     assert refusal(project, "tools/hello", UnknownPrimitiveError) == (
-        f"'tools/hello' ({tool}) has no executor, but no primitive of that id is installed; "
-        "give it the id of its runtime or primitive as executor id"
+        f"'tools/hello' ({tool}) has no executor, and no primitive with that id is installed; "
+        "set its executor id to a runtime or a primitive"
     )
 
 
@@ -193,7 +191,7 @@ def test_a_changed_file_is_not_even_parsed(project: Project) -> None:
     assert refusal(project, "tools/hello", ChangedError).startswith("tools/hello was changed")
 
 
-def test_an_unknown_tool_is_not_found_with_the_nearest_names(project: Project) -> None:
+def test_an_unknown_tool_is_reported_with_the_nearest_names(project: Project) -> None:
     project.yaml("tools/hello", executor_id=SUBPROCESS)
     with pytest.raises(ItemNotFoundError) as caught:
         build(project, "tools/helo")

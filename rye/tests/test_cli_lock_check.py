@@ -67,7 +67,7 @@ class TestCheck:
         errors = done.stderr.splitlines()
         assert len(errors) == 4
         assert errors[0].endswith("an upgrade; accept it with: rye lock --update tools/changed")
-        assert errors[2].endswith("which is gone; remove it with: rye unlock tools/removed")
+        assert errors[2].endswith("which does not exist; remove it with: rye unlock tools/removed")
         assert errors[3].endswith(
             "is 2.0.0, which is not pinned; pin it with: rye lock tools/unpinned"
         )
@@ -162,7 +162,7 @@ class TestUnlock:
         assert done.code == 3
         assert done.stderr == (
             "rye: .ai/lockfiles has no lockfile of 'tools/hello'; "
-            "see those that there are with: rye lock --check\n"
+            "list the lockfiles with: rye lock --check\n"
         )
 
     def test_an_id_cannot_name_a_file_outside_of_the_folder(self, console: Console) -> None:

@@ -167,8 +167,8 @@ def test_output_before_a_timeout_is_shown(project: Project, run: InProcessRye) -
     assert done == Completed(
         124,
         "begun\n",
-        "rye: 'tools/says': Command timed out after 0.3 seconds; give it more time, or less to "
-        "do\n",
+        "rye: 'tools/says': Command timed out after 0.3 seconds; raise the timeout, or reduce "
+        "the work\n",
     )
 
 

@@ -1,7 +1,8 @@
-"""A tool that brings many files along: judged once, read on each call, and in steps."""
+"""A tool with many dependencies: verified once, read on each call, and never on the event loop."""
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import pytest
 from rye.errors import UntrustedKeyError
 from rye.executor.chain import snapshot
-from rye.executor.chain.dependencies import FILES_IN_A_STEP
+from rye.executor.chain.dependencies import FEW_FILES
 from rye.executor.run.execute import PrimitiveExecutor
+from rye.executor.run.result import ExecutionResult
 from rye.trust.store import TrustStore
 from rye.trust.verify import verify_item
 from rye_project import SUBPROCESS, Project
 
-FILES = 6 * FILES_IN_A_STEP
+FILES = 3 * FEW_FILES
 TOOL = "kit/tool"
 
 
@@ -38,15 +40,15 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that were judged, in this order."""
+def verified(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files whose signatures were verified, in this order."""
     files: list[Path] = []
 
-    def judge(file: Any, *rest: Any) -> Any:
+    def verify(file: Any, *rest: Any) -> Any:
         files.append(file.path)
         return verify_item(file, *rest)
 
-    monkeypatch.setattr(snapshot, "verify_item", judge)
+    monkeypatch.setattr(snapshot, "verify_item", verify)
     return files
 
 
@@ -63,30 +65,32 @@ def planned_twice(project: Project, between: Callable[[], object] = lambda: None
     return asyncio.run(body())
 
 
-def test_a_dependency_that_passed_is_not_judged_again(project: Project, judged: list[Path]) -> None:
+def test_a_verified_dependency_is_not_verified_again(
+    project: Project, verified: list[Path]
+) -> None:
     def forget() -> None:
-        assert len(judged) == FILES
-        judged.clear()
+        assert len(verified) == FILES
+        verified.clear()
 
     assert planned_twice(project, forget) == ["", ""]
-    assert judged == []
+    assert verified == []
 
 
-def test_a_dependency_that_changed_is_the_only_one_to_be_judged_again(
-    project: Project, judged: list[Path]
+def test_only_a_changed_dependency_is_verified_again(
+    project: Project, verified: list[Path]
 ) -> None:
     path = project.path / ".ai/tools/kit/lib/m7.py"
 
     def change() -> None:
-        judged.clear()
+        verified.clear()
         path.write_text(path.read_text().replace("x = 1", "x = 2"))  # as long as before
 
     assert planned_twice(project, change) == ["", "ChangedError"]
-    assert judged == [path]
+    assert verified == [path]
 
 
-def test_a_key_that_counts_no_more_is_asked_about_for_every_dependency(
-    project: Project, judged: list[Path]
+def test_a_removed_key_makes_every_dependency_untrusted(
+    project: Project, verified: list[Path]
 ) -> None:
     # The library is signed by a key of which the trust store has the public half only.
     keys = project.user / ".ai" / "keys"
@@ -100,7 +104,7 @@ def test_a_key_that_counts_no_more_is_asked_about_for_every_dependency(
     assert planned_twice(project, distrust) == ["", "UntrustedKeyError"]
 
 
-def test_a_link_in_the_place_of_a_verified_dependency_is_not_taken_for_it(
+def test_a_link_in_place_of_a_verified_dependency_is_refused(
     project: Project, tmp_path: Path
 ) -> None:
     path = project.path / ".ai/tools/kit/lib/m3.py"
@@ -115,33 +119,37 @@ def test_a_link_in_the_place_of_a_verified_dependency_is_not_taken_for_it(
 
 
 @pytest.mark.parametrize("warm", [False, True])
-def test_other_tasks_have_their_turns_while_dependencies_are_verified(
-    project: Project, warm: bool
+def test_other_tasks_run_while_dependencies_are_verified(
+    project: Project, monkeypatch: pytest.MonkeyPatch, warm: bool
 ) -> None:
-    async def body() -> int:
-        turns = 0
+    verify_file = snapshot.Snapshot.verify_file
 
-        async def other() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
+    async def body() -> ExecutionResult:
         async with PrimitiveExecutor(context=project.context) as executor:
             if warm:
                 await executor.execute(TOOL, dry_run=True)
-            task = asyncio.create_task(other())
-            await executor.execute(TOOL, dry_run=True)
-            task.cancel()
-        return turns
+            verifying, went_on = threading.Event(), threading.Event()
 
-    assert asyncio.run(body()) >= FILES // FILES_IN_A_STEP
+            def verify(self: snapshot.Snapshot, path: str, root: Path, name: str) -> str:
+                verifying.set()
+                assert went_on.wait(15), "the event loop is blocked"
+                return verify_file(self, path, root, name)
+
+            monkeypatch.setattr(snapshot.Snapshot, "verify_file", verify)
+            call = asyncio.create_task(executor.execute(TOOL, dry_run=True))
+            while not verifying.is_set():
+                await asyncio.sleep(0.001)
+            went_on.set()
+            return await call
+
+    result = asyncio.run(body())
+    assert result.success, result.error
 
 
-def test_a_verdict_is_kept_for_the_state_of_the_trust_store_that_it_was_reached_by(
+def test_a_verdict_is_kept_for_the_state_of_the_trust_store_that_decided_it(
     project: Project,
 ) -> None:
-    """While a call verifies its dependencies, another may find the trust store changed."""
+    """While a call verifies its dependencies, another may refresh the trust store."""
     path = project.path / ".ai/tools/kit/lib/m0.py"
     public_key = project.user / ".ai/keys/public_key.pem"
     data = public_key.read_bytes()
@@ -150,9 +158,9 @@ def test_a_verdict_is_kept_for_the_state_of_the_trust_store_that_it_was_reached_
     first = library.snapshot()
     TrustStore(project.context).add(data, "a friend")
     library.snapshot()
-    assert first.vouch(str(path), path.parent, "m0")
+    assert first.verify_file(str(path), path.parent, "m0")
     shutil.rmtree(project.user / ".ai/trusted_keys")
     now = library.snapshot()
     assert now.trust_stamp != first.trust_stamp  # although the files are as they were
     with pytest.raises(UntrustedKeyError):
-        now.vouch(str(path), path.parent, "m0")
+        now.verify_file(str(path), path.parent, "m0")

@@ -104,7 +104,7 @@ def test_example_3_a_tool_delegates_to_a_runtime(project: Project) -> None:
     ]
 
 
-def test_pattern_1_a_file_that_is_no_primitive_cannot_claim_to_be_one(project: Project) -> None:
+def test_pattern_1_a_file_cannot_claim_to_be_a_primitive(project: Project) -> None:
     project.tool("mine.py", '__version__ = "1.0.0"\n__executor_id__ = None\n')
 
     assert project.run("mine").metadata["error_type"] == "UnknownPrimitiveError"
@@ -121,7 +121,7 @@ def test_pattern_2_a_tool_on_the_subprocess_primitive(project: Project) -> None:
     assert ids(result) == ["greet", "rye/core/primitives/subprocess"]
 
 
-def test_pattern_3_a_tool_on_a_language_runtime_that_a_user_brings(project: Project) -> None:
+def test_pattern_3_a_tool_on_a_language_runtime_of_the_user(project: Project) -> None:
     project.yaml(
         "runtimes/sh_runtime",
         space="user",
@@ -225,7 +225,7 @@ def test_a_language_is_one_yaml_file(
     assert (result.error, result.data["stdout"]) == (None, f'{language}: {{"a":1}}\n')
 
 
-def test_a_language_that_is_not_installed_is_told(project: Project) -> None:
+def test_a_language_that_is_not_installed_is_reported(project: Project) -> None:
     project.yaml(
         "cobol_runtime",
         tool_type="runtime",

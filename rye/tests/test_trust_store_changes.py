@@ -220,6 +220,6 @@ def test_a_file_verified_before_a_key_was_removed_is_verified_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "verify_item", verify_then_remove)
-        library.snapshot().vouch(str(helper), project.path / ".ai", "helper.py")
+        library.snapshot().verify_file(str(helper), project.path / ".ai", "helper.py")
     with pytest.raises(UntrustedKeyError):
-        library.snapshot().vouch(str(helper), project.path / ".ai", "helper.py")
+        library.snapshot().verify_file(str(helper), project.path / ".ai", "helper.py")

@@ -34,15 +34,9 @@ _NAMES = {
 _MAX_QUOTED = 40
 
 
-def parameters_of(request: RunRequest, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return all parameters. ``key=value`` overrides ``--params``.
-
-    Raises :class:`ParameterError`.
-    """
-    given = {} if request.params is None else _params_object(request.params)
-    if request.pairs:
-        given |= parse_pairs(request.pairs, schema, item_id=request.item_id)
-    return given
+def params_object(request: RunRequest) -> dict[str, Any]:
+    """Return the parameters of ``--params``; empty without it. Raises :class:`ParameterError`."""
+    return {} if request.params is None else _params_object(request.params)
 
 
 # The option --params

@@ -1,4 +1,4 @@
-"""`rye run`: call the tool, show its output, and return the exit code."""
+"""`rye run`: find the tool's schema, read the values, run the tool, show the result."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from rye.cli.invocation import Invocation
     from rye.cli.run.request import RunRequest
+    from rye.executor.run.blocking import BlockingExecutor
     from rye.executor.run.result import ExecutionResult
 
 
@@ -50,33 +51,21 @@ def _result(
     output: LiveOutput,
     running_time: RunningTime,
 ) -> ExecutionResult:
-    from rye.executor.run.blocking import execute_blocking
+    from rye.executor.run.blocking import BlockingExecutor
 
-    def begin() -> None:
-        interruption.tool_began = True
-        running_time.start()
-
-    def read(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        from rye.cli.run.parameters import parameters_of
-
-        parameters = parameters_of(request, schema)
-        begin()
-        return parameters
-
-    given = read if request.has_parameters else None
     try:
-        context = invocation.context
-        if given is None:
-            begin()
-        return execute_blocking(
-            request.item_id,
-            given,
-            context=context,
-            timeout=request.timeout,
-            dry_run=request.dry_run,
-            frozen=request.frozen,
-            on_output=None if request.json else output,
-        )
+        with BlockingExecutor(invocation.context, start_helper=not request.dry_run) as executor:
+            parameters = _parameters(request, executor)
+            interruption.tool_began = True
+            running_time.start()
+            return executor.execute(
+                request.item_id,
+                parameters,
+                timeout=request.timeout,
+                dry_run=request.dry_run,
+                frozen=request.frozen,
+                on_output=None if request.json else output,
+            )
     except RyeError as error:
         from rye.executor.run.failure import failure_of
         from rye.executor.run.result import ExecutionResult
@@ -85,6 +74,20 @@ def _result(
         return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata)
     finally:
         running_time.stop()
+
+
+def _parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str, Any] | None:
+    """Return the values of ``--params``, and of ``key=value`` as the tool's schema has them."""
+    if not request.has_parameters:
+        return None
+    from rye.cli.run.parameters import params_object, parse_pairs
+
+    # First, since it may wait for stdin: the tool is read right before it is verified.
+    given = params_object(request)
+    if request.pairs:
+        schema = executor.declared_schema(request.item_id)
+        given |= parse_pairs(request.pairs, schema, item_id=request.item_id)
+    return given
 
 
 def _report_interruption(end: Interrupted, interruption: Interruption, output: LiveOutput) -> int:

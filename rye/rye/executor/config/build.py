@@ -22,8 +22,8 @@ from rye.executor.config.templates import (
     placeholders,
     render_value,
 )
-from rye.executor.run.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.items.element import ChainElement
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

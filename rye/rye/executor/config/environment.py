@@ -120,7 +120,7 @@ def _project_for(chain: Sequence[ChainElement], context: Context) -> Path | None
     """
     if chain:
         tool = chain[0]
-        if tool.space.name == "project" or tool.metadata.tool_type == "runtime":
+        if tool.space == "project" or tool.metadata.tool_type == "runtime":
             return context.project_path
     return context.project_path if context.project_path == context.user_space else None
 

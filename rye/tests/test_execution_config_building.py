@@ -70,7 +70,7 @@ def test_a_tool_overrides_its_runtime_key_by_key(workshop: Workshop) -> None:
     }
 
 
-def test_context_is_injected_and_nothing_takes_its_place(workshop: Workshop) -> None:
+def test_injected_values_cannot_be_overridden(workshop: Workshop) -> None:
     tool = workshop.element("cat/tool.py")
     runtime = workshop.element("lang/r.yaml", anchor={"mode": "never", "lib": "lib"})
     assert runtime.path is not None
@@ -106,7 +106,7 @@ def test_a_callers_text_is_never_a_template(workshop: Workshop) -> None:
     assert "hunter2" not in text
 
 
-def test_a_value_of_the_environment_or_a_path_is_never_a_template(tmp_path: Path) -> None:
+def test_environment_values_and_paths_are_never_templates(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path / "{v} ${SECRET}")
     chain = one_tool(workshop, {"command": "${CMD}", "args": ["{tool_path}", "${CMD}/{v}"]})
     config = build(workshop, chain, {"v": "value"}, {"CMD": "{v}${SECRET}"}).config
@@ -132,7 +132,7 @@ def test_author_templates_may_refer_to_author_values_three_levels_deep(workshop:
     assert "one" not in result
 
 
-def test_an_author_value_that_is_no_text_becomes_json_after_it_is_filled(
+def test_a_mapping_of_the_author_becomes_json_after_it_is_rendered(
     workshop: Workshop,
 ) -> None:
     config = {
@@ -158,29 +158,31 @@ def test_an_author_value_that_is_no_text_becomes_json_after_it_is_filled(
         {"one": "a{b}", "b": "b{c}", "c": "c{d}", "d": "d{e}", "e": "e"},
     ],
 )
-def test_references_in_a_circle_are_refused(workshop: Workshop, values: dict[str, str]) -> None:
+def test_references_that_form_a_cycle_or_are_too_deep_are_refused(
+    workshop: Workshop, values: dict[str, str]
+) -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, one_tool(workshop, {"command": "{one}", **values}))
     assert str(caught.value) == (
-        f"{tool_file(workshop)}: 'a/tool': config.command: its references go in a circle or "
-        "are nested more than 3 deep; write the value itself in place of a reference"
+        f"{tool_file(workshop)}: 'a/tool': config.command: its references form a cycle or "
+        "are nested more than 3 deep; replace a reference by its value"
     )
 
 
-def test_a_value_that_mentions_itself_ends(workshop: Workshop) -> None:
+def test_a_value_that_refers_to_itself_does_not_recurse(workshop: Workshop) -> None:
     config = {"command": "x{command}", "args": ["{list}"], "list": ["{list} {list}"]}
     result = build(workshop, one_tool(workshop, config)).config
     assert result["command"] == "x{command}"
     assert result["args"] == ['["{list} {list}"] ["{list} {list}"]']
 
 
-def test_references_cannot_grow_without_end(workshop: Workshop) -> None:
+def test_expanded_references_are_bounded(workshop: Workshop) -> None:
     config = {"command": "{a}" * 2000, "a": "y" * 1000}
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, one_tool(workshop, config))
     assert str(caught.value) == (
-        f"{tool_file(workshop)}: 'a/tool': config.command: grows beyond 1048576 characters; "
-        "shorten what it refers to"
+        f"{tool_file(workshop)}: 'a/tool': config.command: expands to more than 1048576 "
+        "characters; shorten the values that it refers to"
     )
 
 
@@ -205,7 +207,7 @@ def test_parameters_named_like_settings_reach_the_tool_and_not_the_primitive(
     assert json.loads(config["args"][0]) == evil
 
 
-def test_a_template_may_name_a_parameter_that_is_called_like_a_setting(workshop: Workshop) -> None:
+def test_a_template_may_name_a_parameter_with_the_name_of_a_setting(workshop: Workshop) -> None:
     config = {"command": "bash", "args": ["-c", "{command}"], "timeout": "{timeout}"}
     chain = one_tool(workshop, config)
     result = build(workshop, chain, {"command": "echo hi", "timeout": 2.5}).config
@@ -216,8 +218,8 @@ def test_a_template_may_name_a_parameter_that_is_called_like_a_setting(workshop:
     )
 
 
-def test_a_parameter_cannot_replace_a_value_of_the_authors_own(workshop: Workshop) -> None:
-    """Or a caller could send an author's credentials to another host."""
+def test_a_parameter_cannot_replace_an_authors_value(workshop: Workshop) -> None:
+    """Otherwise a caller could send the author's credentials to another host."""
     config = {"url": "{base}/v1/{id}", "base": "https://api.example.org"}
     evil = {"base": "https://evil.example", "id": "7"}
     tool = workshop.element("t.yaml", config=config)
@@ -226,7 +228,7 @@ def test_a_parameter_cannot_replace_a_value_of_the_authors_own(workshop: Worksho
     assert result.params == {"id": "7"}
 
 
-def test_a_declared_parameter_replaces_a_value_that_serves_as_its_default(
+def test_an_authors_value_is_the_default_of_a_declared_parameter(
     workshop: Workshop,
 ) -> None:
     schema = {"type": "object", "properties": {"region": {"type": "string"}}}
@@ -236,8 +238,8 @@ def test_a_declared_parameter_replaces_a_value_that_serves_as_its_default(
     assert build(workshop, chain).config["args"] == ["eu"]
 
 
-def test_a_name_that_the_schema_does_not_declare_means_nothing(workshop: Workshop) -> None:
-    """A schema that forgot to close itself does not let a caller into an awk program."""
+def test_a_parameter_that_the_schema_does_not_declare_is_not_inserted(workshop: Workshop) -> None:
+    """A schema without ``additionalProperties: false`` must not expose an awk program."""
     config = {"command": "sh", "args": ["-c", "grep '{print}' {file}"]}
     schema: dict[str, Any] = {"type": "object", "properties": {"file": {"type": "string"}}}
     given = {"file": "f", "print": 'BEGIN{system("id")}'}
@@ -247,7 +249,7 @@ def test_a_name_that_the_schema_does_not_declare_means_nothing(workshop: Worksho
     assert "system" in build(workshop, opened, given).config["args"][1]
 
 
-def test_an_unknown_name_stays(workshop: Workshop) -> None:
+def test_an_unknown_placeholder_is_left_as_it_is(workshop: Workshop) -> None:
     assert args(workshop, ["{what}", "a{what}b", "${lower}"], {}) == [
         "{what}",
         "a{what}b",
@@ -255,7 +257,9 @@ def test_an_unknown_name_stays(workshop: Workshop) -> None:
     ]
 
 
-def test_a_declared_parameter_that_is_missing_is_nothing_or_an_error(workshop: Workshop) -> None:
+def test_a_missing_parameter_is_omitted_as_a_whole_value_and_an_error_in_a_text(
+    workshop: Workshop,
+) -> None:
     schema = {"type": "object", "properties": {"opt": {}}}
     chain = one_tool(
         workshop,
@@ -270,31 +274,31 @@ def test_a_declared_parameter_that_is_missing_is_nothing_or_an_error(workshop: W
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, chain)
     assert str(caught.value) == (
-        f"{tool_file(workshop)}: 'a/tool': config.args[0]: the parameter 'opt' was not given, "
-        "and the text around it needs one; give it, or let the schema require it or have a "
-        "default for it"
+        f"{tool_file(workshop)}: 'a/tool': config.args[0]: parameter 'opt' is missing, and "
+        "the text around it needs a value; pass it, or make it required or give it a default in "
+        "the schema"
     )
 
 
-def test_parameters_that_are_no_json_are_named(workshop: Workshop) -> None:
+def test_parameters_that_json_cannot_express_are_named(workshop: Workshop) -> None:
     given = {"ok": 1, "raw": b"x", "nan": float("nan"), "huge": 10**5000, "half": "\ud800"}
     with pytest.raises(ParameterError) as caught:
         args(workshop, ["{params_json}"], given)
     assert str(caught.value) == (
         "wrong parameters for 'a/tool': 'raw' cannot be written as JSON; 'nan' cannot be written "
-        "as JSON; 'huge' cannot be written as JSON; pass texts, finite numbers, booleans, lists "
-        "and objects"
+        "as JSON; 'huge' cannot be written as JSON; pass strings, finite numbers, booleans, "
+        "lists and objects"
     )
 
 
-def test_params_json_carries_what_argv_cannot(workshop: Workshop) -> None:
+def test_params_json_carries_values_that_argv_cannot(workshop: Workshop) -> None:
     given = {"nul": "a\0b", "half": "\ud800", "ü": "€"}
     (text,) = args(workshop, ["{params_json}"], given)
     assert text.isascii()
     assert json.loads(text) == given
 
 
-def test_variables_take_text_and_null_removes_one(workshop: Workshop) -> None:
+def test_variables_become_text_and_null_removes_one(workshop: Workshop) -> None:
     env = {"N": 1, "V": "{v}", "PATHS": "${SECRET}:{v}", "SECRET": None}
     chain = one_tool(workshop, {"command": "x", "env": env})
     assert build(workshop, chain, {"v": "${SECRET}"}).config["env"] == {
@@ -307,11 +311,11 @@ def test_variables_take_text_and_null_removes_one(workshop: Workshop) -> None:
 @pytest.mark.parametrize(
     ("env", "problem"),
     [
-        ({"A=b": "x"}, "'A=b' cannot be the name of a variable; choose another"),
+        ({"A=b": "x"}, "'A=b' is not a valid variable name; rename the variable"),
         (["A"], "expected a mapping, got list; write NAME: value"),
     ],
 )
-def test_variables_that_are_none_are_refused(workshop: Workshop, env: Any, problem: str) -> None:
+def test_invalid_variables_are_refused(workshop: Workshop, env: Any, problem: str) -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, one_tool(workshop, {"command": "x", "env": env}))
     assert str(caught.value) == f"{tool_file(workshop)}: 'a/tool': config.env: {problem}"
@@ -333,7 +337,9 @@ def test_a_folder_is_relative_to_the_project(workshop: Workshop) -> None:
     assert build(workshop, chain).config["cwd"] == f"{workshop.project}/sub"
 
 
-def test_the_timeout_of_the_call_goes_first_and_text_becomes_a_number(workshop: Workshop) -> None:
+def test_a_timeout_in_text_becomes_a_number_and_the_calls_timeout_takes_precedence(
+    workshop: Workshop,
+) -> None:
     chain = one_tool(workshop, {"command": "x", "timeout": "${LIMIT:-30}"})
     assert build(workshop, chain).config["timeout"] == 30
     assert build(workshop, chain, timeout=2).config["timeout"] == 2
@@ -345,7 +351,7 @@ def test_the_timeout_of_the_call_goes_first_and_text_becomes_a_number(workshop: 
     )
 
 
-def test_the_parameters_of_a_bare_primitive_are_its_config_to_the_letter(
+def test_the_parameters_of_a_primitive_called_directly_are_its_literal_config(
     workshop: Workshop,
 ) -> None:
     given = {
@@ -380,7 +386,7 @@ def test_a_primitive_of_another_package_gets_a_rendered_config(workshop: Worksho
     assert result.params == {"v": "{query}"}
 
 
-def test_the_environment_of_the_chain_is_taken_with_its_anchor(workshop: Workshop) -> None:
+def test_the_anchor_is_applied_to_the_environment_of_the_chain(workshop: Workshop) -> None:
     tool = workshop.element("pkg/tool.py")
     anchor = {"mode": "always", "env_paths": {"PYTHONPATH": {"prepend": ["{anchor_path}"]}}}
     runtime = workshop.element("r.yaml", config={"command": "x"}, anchor=anchor)
@@ -392,7 +398,7 @@ def test_the_environment_of_the_chain_is_taken_with_its_anchor(workshop: Worksho
     assert result.config["env"] == {"PYTHONPATH": f"{folder}:/there"}
 
 
-def test_what_may_be_secret_stays_out_of_the_repr(workshop: Workshop) -> None:
+def test_values_are_not_part_of_the_repr(workshop: Workshop) -> None:
     result = build(workshop, one_tool(workshop, {"command": "x", "args": ["${SECRET}"]}))
     assert result.config["args"] == ["hunter2"]
     assert "hunter2" not in repr(result)

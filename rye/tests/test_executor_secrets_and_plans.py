@@ -180,8 +180,8 @@ def test_a_caller_cannot_take_the_place_of_a_name_that_is_injected(
     result = project.run("tools/needs", {name: "/evil"})
     assert not result.success
     assert result.error == (
-        f"{tool}: 'tools/needs': config: {{{name}}} has no value in this chain; "
-        "declare the anchor or the library that it stands for, or do not use it"
+        f"{tool}: 'tools/needs': config.args[0]: {{{name}}} has no value in this chain; "
+        "declare the anchor or library that sets it, or remove the placeholder"
     )
 
 

@@ -47,7 +47,7 @@ def test_no_station_of_rye_reaches_ahead(station: str) -> None:
         assert reached & later == set(), f"{path.name} reaches ahead to {reached & later}"
 
 
-BEFORE = ["cache", "context", "errors", "formats", "ownership"]
+BEFORE = ["cache", "context", "errors", "formats", "ownership", "suggestions"]
 
 
 @pytest.mark.parametrize("name", BEFORE)

@@ -10,7 +10,7 @@ from rye.errors import ItemFormatError
 from rye.formats import Format, format_of
 from rye.items.declarations import NAMES, Declared, metadata_from
 from rye.items.element import ItemFile, Metadata
-from rye.items.typos import meant
+from rye.suggestions import one_typo_away
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _declarations(values: dict[str, Any], lines: dict[str, int], path: Path) -> 
         if key in NAMES:
             found[key] = Declared(value=value, line=line, name=key)
             continue
-        intended = meant(key, NAMES)
+        intended = one_typo_away(key, NAMES)
         if intended is not None:
             raise ItemFormatError(
                 path,

@@ -10,7 +10,7 @@ from typing import Any
 
 from rye.errors import ItemFormatError
 from rye.items.declarations import MAX_DEPTH, Declared, RefusedError, place_below
-from rye.items.typos import bare, meant
+from rye.suggestions import fold, one_typo_away
 
 NAMES: Mapping[str, str] = {
     "__version__": "version",
@@ -127,7 +127,9 @@ def _names_bound(statement: ast.stmt) -> Iterator[tuple[str, int]]:
 def _refuse_typo(name: str, line: int) -> None:
     if "_" not in name or not (name.isupper() or (name[:2] == "__" and name[-2:] == "__")):
         return
-    intended = "__tool_description__" if bare(name) == "description" else meant(name, _GUARDED)
+    intended = one_typo_away(name, _GUARDED)
+    if fold(name) == "description":
+        intended = "__tool_description__"
     if intended is not None:
         raise RefusedError(f"unknown name '{name}' (did you mean '{intended}'?)", line)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 from rye.errors import ItemIdError
 from rye.spaces.folders import Listing, Stamp, is_settled, list_folder, stamp_of
@@ -94,32 +93,8 @@ class SpaceIndex:
         return sorted(filter(_is_id, ids))
 
 
-def nearest_names(item_id: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """The ids that a person may have meant, the likeliest first."""
-    import difflib
-
-    stem = item_id.rpartition("/")[2]
-    pairs = _pairs(item_id)
-    candidates = sorted(
-        set(known),
-        key=lambda each: (each.rpartition("/")[2] != stem, -len(pairs & _pairs(each)), each),
-    )[:200]
-    same_stem = [each for each in candidates if each.rpartition("/")[2] == stem]
-    close = difflib.get_close_matches(item_id, candidates, n=limit, cutoff=0.6)
-    close_stems = [
-        each
-        for each in candidates
-        if difflib.get_close_matches(stem, [each.rpartition("/")[2]], n=1, cutoff=0.75)
-    ]
-    return list(dict.fromkeys((*same_stem, *close, *close_stems)))[:limit]
-
-
 def _joined(folder: str, stem: str) -> str:
     return f"{folder}/{stem}" if folder else stem
-
-
-def _pairs(text: str) -> set[str]:
-    return {text[index : index + 2] for index in range(len(text) - 1)}
 
 
 def _is_id(text: str) -> bool:

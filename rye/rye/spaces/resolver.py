@@ -11,7 +11,7 @@ from rye.errors import AmbiguousIdError, ItemNotFoundError, RyeError
 from rye.spaces.bundles import BundleFault, discover
 from rye.spaces.folders import Stamp, checked_file, files_bearing, stamp_of
 from rye.spaces.ids import check_item_id
-from rye.spaces.index import SpaceIndex, nearest_names
+from rye.spaces.index import SpaceIndex
 from rye.spaces.model import Resolution, Space
 from rye.spaces.reserved import primitive_ids
 from rye.spaces.watch import Watch, watch_all
@@ -88,10 +88,12 @@ class Resolver:
 
     def nearest(self, item_id: str) -> list[str]:
         """At most three ids that may have been meant, the likeliest first."""
+        from rye.suggestions import closest_ids
+
         known: set[str] = set(self._reserved)
         for space in self.spaces:
             known.update(self._index(space).items)
-        return nearest_names(item_id, known)
+        return closest_ids(item_id, known)
 
     def iter_items(self, space: Space | None = None) -> Iterator[Resolution]:
         """Every item in the order of the ids: those of one space, or those that ids lead to.

@@ -129,9 +129,9 @@ def _expected(shape: Shape) -> str:
 
 
 def _unknown(key: str, names: tuple[str, ...]) -> str:
-    from difflib import get_close_matches
+    from rye.suggestions import closest
 
-    near = get_close_matches(key, names, n=1)
+    near = closest(key, names)
     if near:
         return f"unknown parameter {_shown(key)} (did you mean {near[0]!r}?)"
     known = ", ".join(names)

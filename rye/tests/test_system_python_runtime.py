@@ -140,7 +140,7 @@ def test_a_type_error_inside_the_tool_keeps_its_traceback(project: Project) -> N
     assert "Traceback" in project.run("tool").data["stderr"]
 
 
-def test_a_tool_without_an_entry_says_which_are_known(project: Project) -> None:
+def test_a_tool_that_defines_no_entry_point_is_an_error_that_names_them(project: Project) -> None:
     path = python_tool(project, "x = 1\n")
 
     assert project.run("tool").data["stderr"] == (

@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:a87dfa80c19b2b14fd5fa02d7c0958f15aba0e3eaa57b9e0d10f27b0893ab9c7:bndpUQ9vWrhxMNa0CtgM_yMIObPuIyo-QOX081rPYXAihbGK8Ecturs1j__-5GF3EBSYw2SKfe9lmmVKXbqnCw==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:a87dfa80c19b2b14fd5fa02d7c0958f15aba0e3eaa57b9e0d10f27b0893ab9c7:KV3xjgyumT6YDVvj6ilPqT2KtRqEcgBfOwC1yI1VVCE3xHEQ4gvnh3aW90n8xtghT8E9ZworThq2JKG6_3FYBg==:cd7c763470a45766
 """Replaces a piece of text in a file."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:J2N_DTPwp0-q0wi2Xinh1uiXiSk5bOsFifYMI0Zwj7ruAdRvKRgzGjcnUExfK-zCpgoSnTbBXFDrytvEVoOGCQ==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:0cPmeqrk4tcs-e0pfG-J57_f40nZO6N0uwYM8TG7NjqwakH01TbjF3q6WdAyzyT7HsH4RuPzAcS-PZVERET3DQ==:cd7c763470a45766
 """Finds files by a pattern of their paths."""
 
 from __future__ import annotations

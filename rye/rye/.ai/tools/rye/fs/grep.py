@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:UY2itJ6i6Yo--mwJt1I82YLlAz_msf78kIrjEYgWchXqdgHdrYJ5qz34GeK2zLkkNvKe-QEvFRd5mKpPZuaiCw==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:kzk5tOpN83IyHMpSDSAr_kbo0q5Py-jpvkV8bfQuoRq6T-k_RW7dNGqCQGiVpH-4JJO-5Nc4U90HYrIbiL7ZDw==:cd7c763470a45766
 """Finds lines of files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

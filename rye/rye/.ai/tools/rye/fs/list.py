@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:1062b213d2a44e75c92545db82d080385c88708b9c58fd32b76159baf962d07a:a-jcTqWmVbNto24VYEMr22XnSjCPycvcILi-6gKKydaSONWeqkAnMPLoNBbV2c9zETJJ8AQH8_iRsnLbYzprCg==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:1062b213d2a44e75c92545db82d080385c88708b9c58fd32b76159baf962d07a:rhP0NToWWYwWPXzg2r_4BzM1KwcCRNAqkrxmAxm5Wh1FxUvLtFLN0rkb5GOEQqkpLR_inf3WPIWlH9IOxsT0Bg==:cd7c763470a45766
 """Lists a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:gjWUA4MOxjNPq2mwTphlc3xOIg_EwuZhJ4DBPhrRV8TWM2pLtVgay_h1457gJWrTOFrBVjs3AUuEn-4HmOo4Dg==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:2ReN1eq4QGM2KW8J8KeyPCJE_qVQm4lOzWexZ-oREcA3LQgYibkSsmw_zUahzNtQCdGEjKU4XR3Fa6X74HtHDQ==:cd7c763470a45766
 """Reads a text file, whole or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:56bbd3f2e8fadc3878a189bfa378bf8579d001118b6d742561b10bc1785104ce:s0-kjo88Dq8hIRsjhZIgvPtjAd_A5OOvnTODpg8gKut0lioF_BGlBrtZzYj93bk33qlvXB7y4e2oKu99lTPDBA==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:56bbd3f2e8fadc3878a189bfa378bf8579d001118b6d742561b10bc1785104ce:8l2NWSaFrIvHbGUL6Gs0HeGXho5aP30Xf7RY-F_JgrwwHWc2DE3ZCzc1D-Q8c60NYmKzhXwkwDU19Ca_OHc4CA==:cd7c763470a45766
 """Writes a text file in one step."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:46335fb6719ed4c8eddd8e9111cb80583a81eaffcfda46797e07829ef84c5a50:uVIzw0Yrz-YvD1Pk5PfAYAB2fVMcscWtSh3dhCd2x3xCOhxHnkqx6UIOeiV4qYdc3XtcfwaKnhm26vPeXAniAQ==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:46335fb6719ed4c8eddd8e9111cb80583a81eaffcfda46797e07829ef84c5a50:n-EhpLDyTRrkISHeNVfpJG1nXHmPbtHuL-X1i6wp60-dt279Wj_GcYa0s7vkqiCGQvshUABa_uue00VsLb6KAQ==:cd7c763470a45766
 """Runs one of git's own commands. This process becomes git: its output and exit code are git's."""
 
 from __future__ import annotations

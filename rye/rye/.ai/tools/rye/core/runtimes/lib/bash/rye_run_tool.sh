@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:XbniNbB539iowiEJBlyEreC1tRLhxoFmORaR20g8235OpcVYr6Xz5025Pc8qXwfqGqywefrYdzjHkX4-uozhCg==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:z7BJXBwnpZA5bVzWivSpShgkNWhdsA-2YkkF5Ty99tCX0VpKheBR39OWn-zlv49ZlN7TtAeEMRYF-0ZLXrXhDA==:cd7c763470a45766
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

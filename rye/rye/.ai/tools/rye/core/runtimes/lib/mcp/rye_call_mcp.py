@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:ovIvNy5yMXMBZtejPg17YD32TQ5bJDzUPVM8ewrcXRnqkjbta9U8sOx2qaV-RB5mq3Dzhu-2REKLjK1F5no0Dg==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:yFa6dodCmRQnsBGOHZIYvki9ni1YrH987ewkwoX3ny7-piwGEsh1WPPBtclKQ3-pW5bDNmF2L3AqnFLH0lh9Cg==:cd7c763470a45766
 """Calls one tool of an MCP server that speaks over stdio, and prints what it answers.
 
 Usage: ``python rye_call_mcp.py < call.json`` where the call is

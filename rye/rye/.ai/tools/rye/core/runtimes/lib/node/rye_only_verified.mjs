@@ -1,4 +1,4 @@
-// rye:signed:20261116T040140Z:8c6d22ec9a9312e9723ab34c6b55c10c19661d9ba80743b98d0b2e5d845fc861:z4kFvo_qAzOpeDaZ-UK4OWrQ6gN32aNh8Nqpk8p2fwq-PcwGduD4audSAWFf7NszV6wn15BzHD4Q1nnA035GBw==:7390e0fbbc04fd3d
+// rye:signed:20261116T195035Z:8c6d22ec9a9312e9723ab34c6b55c10c19661d9ba80743b98d0b2e5d845fc861:r8d_dlVgxVyoojFfOePP-Yzh60KP74gptPJSw57dIFoFZg1cLzk2eG0uBgZww6R752mRLJgEDfhjmQOh7p--BQ==:cd7c763470a45766
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:54e26f095ae16577debe11b6c1016502bccbd7c80ca5449e4ad490722d8b79a2:TmQEW4OjX5Hg2eOAaXczbRW3tiMHXBgUEkf9DnlFISjJn6IjbiwH5sRwVijv3RDxyNFTq881t_5FJSmK0QHSAA==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:54e26f095ae16577debe11b6c1016502bccbd7c80ca5449e4ad490722d8b79a2:bvf2NwZovo_vFvyZ8BWNXDRhK2kIWGqtnY-AsRGwTP68sZz5EqSyb_f0A3LPuAO40vJIUUvnh_XEy8W38fFIAA==:cd7c763470a45766
 """Loads a Python tool by its path, calls it with the parameters on stdin, prints its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``; an

@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:d4c1e9da67ad39ea80e696f0d10df986cd71409c3fad878f831ba645f9053cf9:cAZxZO1-MuVGjamdLcXepxMznbiHfj2qYgru3bt0EVa6a5_06UON1gIQiGdwhi5K_QtF0I9-K_YyoJw9zWBaCA==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:d4c1e9da67ad39ea80e696f0d10df986cd71409c3fad878f831ba645f9053cf9:PB6PfqkUfNBdtRPbopbHpM0HHMrFnb0a9KRr88q8piHzmEw30rwCJ3A_RzqWOOCnaYh8vzahsDhgGOmy8xy9BA==:cd7c763470a45766
 """Text files of a tool: read within a bound, written whole or not at all."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

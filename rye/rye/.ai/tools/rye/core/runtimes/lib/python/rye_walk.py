@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:BvO6Ct2E4tGI0S_W3eqxYDeWocKK9diPsUI0Dx_oL076OP_itJeHuVycpYprlNTdQ-30iD47qGJbsGPFD6N6Ag==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:bYJPavFfpz5aoCElSlNROqyR62bIjo5quaXGEwOKP4wT__2Kkf0y8IbD8eYA9WI0zDhq-txD8Isl7gVg-MNbBw==:cd7c763470a45766
 """Walking through a folder within a bound, and patterns of paths.
 
 Symbolic links are shown but never followed, so that a walk stays where it began and ends.

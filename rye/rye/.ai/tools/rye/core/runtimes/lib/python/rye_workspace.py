@@ -1,4 +1,4 @@
-# rye:signed:20261116T040140Z:61535cee91789621af1d9d4aea504cd4e3c8d97bb5b0168c8e47a05b217905ff:T3av0Qh0WseV5CJyhrRySHSILg8KpHz_W0hmmSK_tYGWBT82v5DWawgXOc6Nrsa0X7PAZVdM190z88MSfTO7CQ==:7390e0fbbc04fd3d
+# rye:signed:20261116T195035Z:61535cee91789621af1d9d4aea504cd4e3c8d97bb5b0168c8e47a05b217905ff:kXyiSdGSKr4oxwGKoSHHzvyYgbHAa_Or6TrKiLNtQSrFKPqPXwhibIZilySgr7PylLGche9VoT0p_sQfcFY2Dg==:cd7c763470a45766
 """Paths of a tool, kept inside the project.
 
 A path is relative to the project, or absolute and inside of it. ``..`` and symbolic links are

@@ -1,4 +1,4 @@
-"""The worked examples, the routing patterns and the executor ids of executor-routing.md."""
+"""The worked examples, routing patterns and executor ids of executor-routing.md."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_example_2_a_runtime_is_run_with_its_environment(project: Project) -> No
     assert ids(result) == ["rye/core/runtimes/python_runtime", "rye/core/primitives/subprocess"]
 
 
-def test_example_2_the_interpreter_is_the_project_s_before_the_user_s(project: Project) -> None:
+def test_example_2_the_projects_interpreter_takes_precedence_over_the_users(
+    project: Project,
+) -> None:
     script = "import os; print(os.environ['RYE_PYTHON'], os.environ['PROJECT_VENV_PYTHON'],"
     script += " os.environ['PYTHONUNBUFFERED'])"
     for root in (project.user, project.path):
@@ -104,7 +106,7 @@ def test_example_3_a_tool_delegates_to_a_runtime(project: Project) -> None:
     ]
 
 
-def test_pattern_1_a_file_that_is_no_primitive_cannot_claim_to_be_one(project: Project) -> None:
+def test_pattern_1_a_file_cannot_claim_to_be_a_primitive(project: Project) -> None:
     project.tool("mine.py", '__version__ = "1.0.0"\n__executor_id__ = None\n')
 
     assert project.run("mine").metadata["error_type"] == "UnknownPrimitiveError"
@@ -121,7 +123,7 @@ def test_pattern_2_a_tool_on_the_subprocess_primitive(project: Project) -> None:
     assert ids(result) == ["greet", "rye/core/primitives/subprocess"]
 
 
-def test_pattern_3_a_tool_on_a_language_runtime_that_a_user_brings(project: Project) -> None:
+def test_pattern_3_a_tool_on_a_users_language_runtime(project: Project) -> None:
     project.yaml(
         "runtimes/sh_runtime",
         space="user",
@@ -225,7 +227,7 @@ def test_a_language_is_one_yaml_file(
     assert (result.error, result.data["stdout"]) == (None, f'{language}: {{"a":1}}\n')
 
 
-def test_a_language_that_is_not_installed_is_told(project: Project) -> None:
+def test_a_language_that_is_not_installed_is_reported(project: Project) -> None:
     project.yaml(
         "cobol_runtime",
         tool_type="runtime",

@@ -24,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from rye.executor.run.execute import PrimitiveExecutor
+from rye.executor.run.prepare import CallOptions, Preparation
 from rye_project import SUBPROCESS, Project
 from table import Row, finish
 
@@ -88,12 +89,8 @@ async def measure(project: Project, rounds: int) -> list[Row]:
             assert result.success, result.error
 
         async def plan(item_id: str) -> None:
-            snapshot = executor._library.snapshot()
-            tool = executor._resolve_tool_path(item_id, snapshot)
-            lock = executor._locks.verify(tool, snapshot, frozen=True)
-            chain = executor._build_chain(item_id, snapshot)
-            assert lock is not None
-            executor._locks.confirm_chain(lock, chain)
+            verified = Preparation(executor._preparer, item_id, CallOptions(frozen=True)).verify()
+            assert verified.lock is not None
 
         await run(three)
         await run(ten)

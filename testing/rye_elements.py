@@ -63,7 +63,7 @@ def _element(
     return ChainElement(
         item_id=item_id,
         path=path,
-        space=where,
+        space=space,
         metadata=Metadata(**metadata),
         resolution=Resolution(item_id=item_id, path=path, space=where),
     )

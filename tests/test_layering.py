@@ -47,6 +47,24 @@ def test_no_station_of_rye_reaches_ahead(station: str) -> None:
         assert reached & later == set(), f"{path.name} reaches ahead to {reached & later}"
 
 
+ROOMS = ["caches", "chain", "locks", "config", "run", "inspection", "pinning"]
+EXECUTOR = RYE / "executor"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_room_of_the_executor_reaches_ahead(room: str) -> None:
+    later = {f"rye.executor.{name}" for name in ROOMS[ROOMS.index(room) + 1 :]}
+    for path in [EXECUTOR / f"{room}.py", *(EXECUTOR / room).rglob("*.py")]:
+        if path.exists():
+            reached = {".".join(module.split(".")[:3]) for module, _ in imports(path)}
+            assert reached & later == set(), f"{path.name} reaches ahead to {reached & later}"
+
+
+def test_every_room_of_the_executor_has_its_place() -> None:
+    found = {path.stem for path in EXECUTOR.iterdir() if path.name != "__pycache__"}
+    assert found - {"__init__", "integrity_verifier"} == set(ROOMS)
+
+
 BEFORE = ["cache", "context", "errors", "formats", "ownership", "suggestions"]
 
 

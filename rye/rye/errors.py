@@ -45,10 +45,11 @@ from pathlib import Path
 
 
 class RyeError(Exception):
-    """The root. ``hint`` is the last part of the message: what to do next."""
+    """The root. Its text is ``reason``, then ``hint``: what to do next."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(f"{message}; {hint}" if hint else message)
+    def __init__(self, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{reason}; {hint}" if hint else reason)
+        self.reason = reason
         self.hint = hint
 
 

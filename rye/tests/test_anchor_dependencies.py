@@ -12,7 +12,7 @@ from lilux.primitives.signing import generate_keypair, save_keypair
 from rye.errors import AnchorError, ChangedError, ItemFormatError, UnsafePathError, UnsignedError
 from rye.executor.chain import dependencies, snapshot
 from rye.executor.chain.anchor import resolve_anchor
-from rye.executor.chain.dependencies import Steps, verify_dependencies
+from rye.executor.chain.dependencies import verify_dependencies
 from rye.executor.chain.snapshot import Library
 from rye.items.element import ChainElement, ItemFile
 from rye.trust.model import Verdict
@@ -48,17 +48,8 @@ class Shop(Workshop):
     def verified(self, verify: Any, anchor: Any = None, /, **tool: Any) -> dict[str, str]:
         """What is verified for that chain."""
         chain = self.chain(verify, anchor, **tool)
-        judge = Library(self.context).snapshot().vouch
-        return finished(verify_dependencies(chain, resolve_anchor(chain, self.context), judge))
-
-
-def finished(steps: Steps) -> dict[str, str]:
-    """What the steps come to, one after the other."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return dict(end.value)
+        verify_file = Library(self.context).snapshot().verify_file
+        return verify_dependencies(chain, resolve_anchor(chain, self.context), verify_file)
 
 
 @pytest.fixture
@@ -110,7 +101,7 @@ def test_an_anchor_at_the_parent_covers_more_than_the_tool(shop: Shop) -> None:
     inner = shop.element("pkg/inner/tool.py", text=shop.file("pkg/inner/tool.py").read_text())
     anchor = resolve_anchor([inner, *chain[1:]], shop.context)
     assert anchor is not None
-    found = finished(verify_dependencies([inner, *chain[1:]], anchor, trusting))
+    found = verify_dependencies([inner, *chain[1:]], anchor, trusting)
     assert list(found) == [
         "helper.py",
         "inner/tool.py",
@@ -346,7 +337,7 @@ def test_the_number_of_files_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPa
     with pytest.raises(AnchorError) as caught:
         shop.verified({"scope": "tool_dir"})
     assert str(caught.value) == (
-        f"verify_deps of {root}/tool.py: {root} holds too many files to verify; "
+        f"verify_deps of {root}/tool.py: {root} contains too many files to verify; "
         "narrow scope, extensions or exclude_dirs"
     )
 
@@ -373,7 +364,7 @@ def test_the_walk_itself_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AnchorError) as caught:
         shop.verified({"scope": "tool_dir", "extensions": [".none"]})
     assert str(caught.value) == (
-        f"verify_deps of {root}/tool.py: {root} holds too many files to verify; "
+        f"verify_deps of {root}/tool.py: {root} contains too many files to verify; "
         "narrow scope, extensions or exclude_dirs"
     )
 
@@ -383,7 +374,7 @@ def test_the_walk_itself_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPatch)
     [
         (
             {"scopes": "x"},
-            ("scopes: unknown key; known are enabled, scope, recursive, extensions, exclude_dirs"),
+            ("scopes: unknown key; use one of enabled, scope, recursive, extensions, exclude_dirs"),
         ),
         (
             {"scope": "all"},
@@ -392,10 +383,10 @@ def test_the_walk_itself_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPatch)
                 "choose one of them"
             ),
         ),
-        ({"recursive": 1}, "recursive: expected true or false, got int; mend it"),
-        ({"extensions": ["py"]}, "extensions: 'py' has no dot in front; write it as '.py'"),
-        ({"extensions": ".py"}, "extensions: expected a list of texts; mend it"),
-        ({"exclude_dirs": [1]}, "exclude_dirs: expected a list of texts; mend it"),
+        ({"recursive": 1}, "recursive: expected true or false, got int; correct it"),
+        ({"extensions": ["py"]}, "extensions: 'py' does not start with a dot; write it as '.py'"),
+        ({"extensions": ".py"}, "extensions: expected a list of texts; correct it"),
+        ({"exclude_dirs": [1]}, "exclude_dirs: expected a list of texts; correct it"),
     ],
 )
 def test_a_malformed_declaration_names_file_and_key(
@@ -407,4 +398,4 @@ def test_a_malformed_declaration_names_file_and_key(
 
 
 def test_a_primitive_has_no_dependencies(shop: Shop) -> None:
-    assert finished(verify_dependencies([shop.primitive()], None, trusting)) == {}
+    assert verify_dependencies([shop.primitive()], None, trusting) == {}

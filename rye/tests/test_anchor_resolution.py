@@ -96,7 +96,7 @@ def test_the_parent_of_a_tool_at_the_top_is_outside(workshop: Workshop) -> None:
     tools = workshop.tools("project")
     assert refused(workshop, {"mode": "always", "root": "tool_parent"}, "tool.py") == (
         f"{runtime_file(workshop)}: anchor.root: the tool_parent of 'tool' is {tools.parent}, "
-        f"outside of {tools}; put the tool into a folder of its own"
+        f"outside of {tools}; move the tool to a separate folder"
     )
 
 
@@ -172,7 +172,7 @@ def test_a_name_without_meaning_is_refused(workshop: Workshop) -> None:
     with pytest.raises(AnchorError) as caught:
         apply_anchor({}, anchor)
     assert str(caught.value) == (
-        f"{anchor.declared_in}: anchor.env_paths.P: 'runtime_lib' means nothing here; "
+        f"{anchor.declared_in}: anchor.env_paths.P: unknown name 'runtime_lib'; "
         "use one of anchor_path, project_path, system_space, tool_dir, tool_parent, tool_path, "
         "user_space"
     )
@@ -213,7 +213,7 @@ def test_a_library_is_known_also_if_the_anchor_is_not_active(workshop: Workshop)
 @pytest.mark.parametrize("lib", ["/usr/lib", "../lib", "lib/../../x", "lib\0"])
 def test_a_library_is_a_plain_path_below_its_runtime(workshop: Workshop, lib: str) -> None:
     assert refused(workshop, {"mode": "always", "lib": lib}) == (
-        f"{runtime_file(workshop)}: anchor.lib: {lib!r} is no path inside the folder; "
+        f"{runtime_file(workshop)}: anchor.lib: {lib!r} is not a path inside the folder; "
         "write a plain relative path"
     )
 
@@ -221,7 +221,7 @@ def test_a_library_is_a_plain_path_below_its_runtime(workshop: Workshop, lib: st
 def test_a_library_that_is_missing_is_refused(workshop: Workshop) -> None:
     path = workshop.tools("system") / "lang/lib"
     assert refused(workshop, {"mode": "always", "lib": "lib"}) == (
-        f"{runtime_file(workshop)}: anchor.lib: {path} is no folder; create it"
+        f"{runtime_file(workshop)}: anchor.lib: {path} is not a folder; create it"
     )
 
 
@@ -259,7 +259,7 @@ def test_a_root_that_a_link_leads_out_of_the_space_is_refused(workshop: Workshop
     (workshop.tools("project") / "pkg").symlink_to(outside)
     assert refused(workshop, {"mode": "always"}, "pkg/tool.py") == (
         f"{runtime_file(workshop)}: anchor.root: the tool_dir of 'pkg/tool' is {outside}, outside "
-        f"of {workshop.tools('project')}; put the tool into a folder of its own"
+        f"of {workshop.tools('project')}; move the tool to a separate folder"
     )
 
 
@@ -296,37 +296,40 @@ def test_a_folder_that_a_link_leads_out_of_the_anchor_is_refused(workshop: Works
     [
         (
             {"mod": "auto"},
-            ("mod: unknown key; known are enabled, mode, markers_any, root, lib, cwd, env_paths"),
+            ("mod: unknown key; use one of enabled, mode, markers_any, root, lib, cwd, env_paths"),
         ),
         ({"mode": "maybe"}, "mode: expected one of auto, always, never; choose one of them"),
         (
             {"mode": "always", "root": "/"},
             "root: expected one of tool_dir, tool_parent, project_path; choose one of them",
         ),
-        ({"enabled": "yes"}, "enabled: expected true or false, got str; mend it"),
+        ({"enabled": "yes"}, "enabled: expected true or false, got str; correct it"),
         (
             {"mode": "auto"},
-            "markers_any: mode auto needs a marker to look for; name one or say mode: always",
+            "markers_any: mode auto needs a marker to look for; name one, or write mode: always",
         ),
-        ({"markers_any": "x"}, "markers_any: expected a list of texts; mend it"),
+        ({"markers_any": "x"}, "markers_any: expected a list of texts; correct it"),
         (
             {"markers_any": ["../x"]},
-            "markers_any: '../x' is no path inside the folder; write a plain relative path",
+            "markers_any: '../x' is not a path inside the folder; write a plain relative path",
         ),
-        ({"mode": "always", "lib": 3}, "lib: expected a text, got int; mend it"),
-        ({"mode": "always", "cwd": ""}, "cwd: expected a text, got an empty text; mend it"),
-        ({"mode": "always", "env_paths": []}, "env_paths: expected a mapping with names; mend it"),
+        ({"mode": "always", "lib": 3}, "lib: expected a text, got int; correct it"),
+        ({"mode": "always", "cwd": ""}, "cwd: expected a text, got an empty text; correct it"),
+        (
+            {"mode": "always", "env_paths": []},
+            "env_paths: expected a mapping with names; correct it",
+        ),
         (
             {"mode": "always", "env_paths": {"A=": {}}},
             "env_paths: 'A=' cannot be the name of a variable; rename it",
         ),
         (
             {"mode": "always", "env_paths": {"A": "x"}},
-            "env_paths.A: expected a mapping, got str; mend it",
+            "env_paths.A: expected a mapping, got str; correct it",
         ),
         (
             {"mode": "always", "env_paths": {"A": {"before": []}}},
-            "env_paths.A.before: unknown key; known are prepend, append",
+            "env_paths.A.before: unknown key; use one of prepend, append",
         ),
     ],
 )

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,12 @@ import pytest
 from interrupts import interrupt_when
 from loopback_http import LoopbackServer, respond
 from processes import Tree
-from rye.executor.run.blocking import execute_blocking
+from rye.executor.chain import snapshot
+from rye.executor.chain.known_files import KnownFile
+from rye.executor.run.blocking import BlockingExecutor, execute_blocking
 from rye.executor.run.result import ExecutionResult
+from rye.items.element import ItemFile
+from rye.items.reader import read_item
 from rye_project import Project
 
 TOOL = """\
@@ -87,20 +90,48 @@ def test_the_lockfile_is_made_and_held(project: Project) -> None:
     assert changed.metadata["error_type"] == "LockUpgradeError"
 
 
-def test_parameters_can_be_made_of_the_schema_that_the_tool_declares(project: Project) -> None:
+def test_the_declared_schema_can_be_read_before_the_call(project: Project) -> None:
     schema = {"type": "object", "properties": {"word": {"type": "string"}}}
     project.command("echo", "/bin/cat", config_schema=schema)
-    seen: list[object] = []
-
-    def made(declared: Mapping[str, Any] | None) -> dict[str, Any]:
-        seen.append(declared)
-        return {"word": 3}
-
-    refused = execute_blocking("echo", made, context=project.context)
-    missing = execute_blocking("nothing", made, context=project.context)
-    assert seen == [schema, None]
+    with BlockingExecutor(project.context) as executor:
+        assert executor.declared_schema("echo") == schema
+        refused = executor.execute("echo", {"word": 3})
+        assert executor.declared_schema("nothing") is None
+        missing = executor.execute("nothing")
+        assert executor.execute("echo", {"word": "hi"}).success
     assert refused.metadata["error_type"] == "ParameterError"
     assert missing.metadata["error_type"] == "ItemNotFoundError"
+
+
+def test_the_file_is_read_once_for_the_schema_and_the_call(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute_blocking("say", context=project.context)
+    reads: list[Path] = []
+
+    def read(path: Path, root: Path) -> ItemFile:
+        reads.append(path)
+        return read_item(path, root)
+
+    def read_again(known: KnownFile) -> bool:
+        reads.append(known.file.path)
+        return False
+
+    monkeypatch.setattr(snapshot, "read_item", read)
+    monkeypatch.setattr(KnownFile, "is_unchanged", read_again)
+    with BlockingExecutor(project.context) as executor:
+        executor.declared_schema("say")
+        assert executor.execute("say", {"word": "hi"}).success
+    assert reads.count(project.path.resolve() / ".ai/tools/say.sh") == 1
+
+
+def test_a_later_call_reads_the_file_again(project: Project) -> None:
+    with BlockingExecutor(project.context) as executor:
+        executor.declared_schema("say")
+        assert executor.execute("say").success
+        project.tool("say.sh", TOOL + "echo more\n", signed=False)
+        refused = executor.execute("say")
+    assert refused.metadata["error_type"] == "LockTamperedError"
 
 
 def test_output_is_handed_on(project: Project) -> None:

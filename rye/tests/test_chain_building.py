@@ -51,7 +51,7 @@ def test_a_chain_is_ordered_from_the_tool_to_the_primitive(project: Project) -> 
     project.yaml("runtimes/plain", executor_id=SUBPROCESS, space="user")
     chain = build(project, "tools/hello")
     assert [element.item_id for element in chain] == ["tools/hello", "runtimes/plain", SUBPROCESS]
-    assert [element.space.name for element in chain] == ["project", "user", "system"]
+    assert [element.space for element in chain] == ["project", "user", "system"]
     assert [element.version for element in chain] == ["2.1.0", "1.0.0", "0.0.0"]
     assert chain[0].path == tool
     assert chain[0].integrity != chain[1].integrity
@@ -116,7 +116,7 @@ def test_a_circle_is_told_from_where_it_begins(project: Project) -> None:
     project.yaml("loop/a", executor_id="loop/b")
     last = project.yaml("loop/b", executor_id="loop/a")
     assert refusal(project, "tools/start", ChainCycleError) == (
-        "the chain of 'tools/start' goes in a circle (loop/a → loop/b → loop/a); "
+        "the chain of 'tools/start' is circular (loop/a → loop/b → loop/a); "
         f"correct the executor id of 'loop/b' ({last})"
     )
 
@@ -171,8 +171,8 @@ def test_an_executor_id_that_leads_out_is_a_fault_of_the_file(project: Project) 
 def test_a_file_without_executor_must_be_an_installed_primitive(project: Project) -> None:
     tool = project.yaml("tools/hello", executor_id=None)
     assert refusal(project, "tools/hello", UnknownPrimitiveError) == (
-        f"'tools/hello' ({tool}) has no executor, but no primitive of that id is installed; "
-        "give it the id of its runtime or primitive as executor id"
+        f"'tools/hello' ({tool}) has no executor, and no primitive with that id is installed; "
+        "set its executor id to a runtime or a primitive"
     )
 
 

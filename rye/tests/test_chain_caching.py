@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from rye.errors import ItemNotFoundError, UnsafePathError, UntrustedKeyError
-from rye.executor.caches import BoundedDict, CacheEntry
-from rye.executor.chain.snapshot import Library
+from rye.executor.caches import BoundedDict
+from rye.executor.chain.snapshot import CacheEntry, Library
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.trust.store import TrustStore
 from rye_project import SUBPROCESS, Project
@@ -89,11 +89,11 @@ def test_content_counts_and_not_the_time_stamp(project: Project) -> None:
 
 def test_a_file_that_appears_in_a_higher_space_shadows_a_cached_element(project: Project) -> None:
     def body(executor: PrimitiveExecutor) -> None:
-        assert executor._build_chain("tools/hello")[1].space.name == "system"
+        assert executor._build_chain("tools/hello")[1].space == "system"
         mine = project.yaml("runtimes/plain", executor_id=SUBPROCESS, space="user")
         assert executor._build_chain("tools/hello")[1].path == mine
         mine.unlink()
-        assert executor._build_chain("tools/hello")[1].space.name == "system"
+        assert executor._build_chain("tools/hello")[1].space == "system"
 
     within(project, body)
 

@@ -8,7 +8,7 @@ import pytest
 from rye.errors import ChainValidationError
 from rye.executor.chain.validate import ChainValidator
 from rye.executor.run.result import ExecutionResult
-from rye.items.element import ChainElement, Metadata
+from rye.items.element import ANY_CHILD, ChainElement, Metadata
 from rye.spaces.model import Resolution, Space, SpaceName
 from rye_project import SUBPROCESS, Project
 
@@ -21,7 +21,7 @@ def element(
     return ChainElement(
         item_id=item_id,
         path=path,
-        space=place,
+        space=space,
         metadata=Metadata(**metadata),
         integrity="0" * 64,
         resolution=Resolution(item_id=item_id, path=path, space=place),
@@ -80,7 +80,7 @@ def test_inputs_that_the_child_does_not_put_out_are_named() -> None:
     child = element("tool", outputs=("text", "json"))
     parent = element("runtime", inputs=("text", "image", "audio"))
     assert issues(child, parent) == (
-        "'runtime' requires the inputs audio, image, which 'tool' does not put out",
+        "'runtime' requires the inputs audio, image, which 'tool' does not output",
     )
 
 
@@ -120,12 +120,37 @@ def test_a_version_above_the_limit() -> None:
     )
 
 
-def test_a_constraint_by_short_id_counts_too() -> None:
+def test_a_constraint_for_any_child_applies() -> None:
+    parent = element("runtime", child_constraints={ANY_CHILD: {"min_version": "2"}})
+    assert issues(element("tools/tool", version="1.0"), parent) == (
+        "'runtime' requires 'tools/tool' 2 or later, not 1.0",
+    )
+
+
+def test_constraints_without_an_item_id_apply_to_any_child(tmp_path: Path) -> None:
+    """The literal form of the specification."""
+    project = Project(tmp_path)
+    limits = {"min_version": "1.0.0", "max_version": "2.0.0"}
+    project.yaml(
+        "runtimes/true",
+        executor_id=SUBPROCESS,
+        config={"command": "/bin/true"},
+        child_constraints=limits,
+    )
+    project.yaml("tools/old", executor_id="runtimes/true", version="0.9.0")
+    project.yaml("tools/fits", executor_id="runtimes/true", version="2.0.0")
+    assert project.run("tools/old").metadata["issues"] == [
+        "'runtimes/true' requires 'tools/old' 1.0.0 or later, not 0.9.0"
+    ]
+    assert project.run("tools/fits").success
+
+
+def test_a_constraint_by_short_id_applies() -> None:
     parent = element("runtime", child_constraints={"tool": {"min_version": "2"}})
     assert len(issues(element("tools/tool", version="1.0"), parent)) == 1
 
 
-def test_a_constraint_on_another_item_does_not_count() -> None:
+def test_a_constraint_on_another_item_does_not_apply() -> None:
     parent = element("runtime", child_constraints={"tools/other": {"min_version": "2"}})
     assert issues(element("tools/tool", version="1.0"), parent) == ()
 
@@ -138,7 +163,7 @@ def test_versions_that_cannot_be_compared_are_issues_not_passes() -> None:
         ),
     )
     assert issues(element("tools/tool", version="1.0"), constrained(min_version="new")) == (
-        "min_version 'new' in the constraints of 'runtime' is no version",
+        "min_version 'new' in the constraints of 'runtime' is not a version",
     )
 
 
@@ -157,7 +182,7 @@ def test_all_issues_are_reported_at_once_and_in_the_error() -> None:
         "the chain of 'tools/tool' does not fit together: "
         "'tools/tool' of the user space depends on 'runtime' of the project space, which other "
         "projects do not have; "
-        "'runtime' requires the inputs image, which 'tools/tool' does not put out; "
+        "'runtime' requires the inputs image, which 'tools/tool' does not output; "
         "'runtime' requires 'tools/tool' 1.0 or later, not 0.1; "
         "correct /nowhere/user/.ai/tools/tools/tool.yaml or "
         "/nowhere/project/.ai/tools/runtime.yaml"

@@ -187,7 +187,7 @@ def test_a_circle_comes_to_an_end(console: Console) -> None:
     put(console, "team/b", executor_id="team/a")
     done = console("chain", "team/a")
     assert done.code == 1
-    assert "goes in a circle (team/a → team/b → team/a)" in done.stderr
+    assert "is circular (team/a → team/b → team/a)" in done.stderr
     assert [each["item_id"] for each in console.json("chain", "team/a")] == ["team/a", "team/b"]
 
 

@@ -256,7 +256,7 @@ def test_no_pin_is_replaced_or_removed_through_a_link_out_of_the_project(
     for arguments in (["lock", "--update"], ["unlock"]):
         done = console(*arguments, "tools/hello")
         assert done.code == 1
-        assert "leads out of the project; replace the symlink by a folder" in done.stderr
+        assert "leads out of the project; replace the symbolic link by a folder" in done.stderr
     assert (tmp_path / "elsewhere" / "tools" / "hello@1.0.0.lock.json").is_file()
 
 

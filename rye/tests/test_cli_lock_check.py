@@ -57,17 +57,17 @@ class TestCheck:
         assert done.code == 5
         assert [line.split()[:3] for line in done.stdout.splitlines()] == [
             ["superseded", "tools/bumped", "1.0.0"],
-            ["holds", "tools/bumped", "2.0.0"],
-            ["violated", "tools/changed", "1.0.0"],
+            ["ok", "tools/bumped", "2.0.0"],
+            ["mismatch", "tools/changed", "1.0.0"],
             ["corrupt", "tools/corrupt", "1.0.0"],
-            ["gone", "tools/gone", "1.0.0"],
-            ["holds", "tools/good", "1.0.0"],
-            ["violated", "tools/unpinned", "1.0.0"],
+            ["missing", "tools/gone", "1.0.0"],
+            ["ok", "tools/good", "1.0.0"],
+            ["mismatch", "tools/unpinned", "1.0.0"],
         ]
         told = done.stderr.splitlines()
         assert len(told) == 4
         assert told[0].endswith("an upgrade; accept it with: rye lock --update tools/changed")
-        assert told[2].endswith("which is gone; remove it with: rye unlock tools/gone")
+        assert told[2].endswith("which does not exist; remove it with: rye unlock tools/gone")
         assert told[3].endswith(
             "is 2.0.0, which is not pinned; pin it with: rye lock tools/unpinned"
         )
@@ -79,7 +79,7 @@ class TestCheck:
 
         assert (done.code, done.stdout) == (
             0,
-            "holds  tools/hello  1.0.0  .ai/lockfiles/tools/hello@1.0.0.lock.json\n",
+            "ok  tools/hello  1.0.0  .ai/lockfiles/tools/hello@1.0.0.lock.json\n",
         )
 
     def test_a_changed_runtime_breaks_the_pin(self, console: Console) -> None:
@@ -88,7 +88,7 @@ class TestCheck:
 
         (done,) = console.json("lock", "--check")
 
-        assert (done["state"], done["error_type"]) == ("violated", "LockUpgradeError")
+        assert (done["state"], done["error_type"]) == ("mismatch", "LockUpgradeError")
         assert console("lock", "--check").code == 5
 
     def test_a_dependency_that_appears_breaks_the_pin(self, console: Console) -> None:
@@ -108,7 +108,7 @@ class TestCheck:
         (console.path / ".ai" / "tools" / "solo.yaml").unlink()
         console.project.command("team/solo", "true")
 
-        assert [one["state"] for one in console.json("lock", "--check")] == ["gone"]
+        assert [one["state"] for one in console.json("lock", "--check")] == ["missing"]
 
     def test_a_lockfile_under_another_name_is_corrupt(self, console: Console) -> None:
         console("lock", "tools/hello")
@@ -160,7 +160,7 @@ class TestUnlock:
         assert done.code == 3
         assert done.stderr == (
             "rye: .ai/lockfiles has no lockfile of 'tools/hello'; "
-            "see those that there are with: rye lock --check\n"
+            "list the lockfiles with: rye lock --check\n"
         )
 
     def test_an_id_cannot_lead_out_of_the_folder(self, console: Console) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.executor.run import execute as primitive_executor
+from rye.executor.run import prepare
+from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import SUBPROCESS, Project
 
 from rye import errors
@@ -170,7 +171,7 @@ def test_a_defect_is_a_result_that_shows_its_place_and_no_value(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("the password is hunter2")
 
-    monkeypatch.setattr(primitive_executor, "resolve_anchor", broken)
+    monkeypatch.setattr(prepare, "resolve_anchor", broken)
     result = project.run("tools/hello")
     assert not result.success
     assert result.metadata["error_type"] == "ZeroDivisionError"
@@ -188,7 +189,7 @@ def test_interrupts_are_never_swallowed(
     def broken(*_: object, **__: object) -> None:
         raise interrupt
 
-    monkeypatch.setattr(primitive_executor, "resolve_anchor", broken)
+    monkeypatch.setattr(prepare, "resolve_anchor", broken)
     with pytest.raises(interrupt):
         project.run("tools/hello")
 
@@ -201,7 +202,7 @@ def test_every_error_type_of_a_refusal_is_a_class_of_the_public_tree(project: Pr
 
 def test_a_project_that_is_not_there_is_a_result(tmp_path: Path) -> None:
     async def call() -> Any:
-        async with primitive_executor.PrimitiveExecutor(
+        async with PrimitiveExecutor(
             tmp_path / "nowhere", tmp_path / "nobody", tmp_path / "nothing"
         ) as executor:
             return await executor.execute("tools/hello")

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from rye.executor.chain.known_file import KnownFile
-from rye.executor.chain.verified_files import VerifiedFiles
+from rye.executor.chain.known_files import KnownFile, VerifiedFiles
 from rye.items.reader import read_item
 
 

@@ -1,4 +1,4 @@
-"""A tool that brings many files along: judged once, read on each call, and in steps."""
+"""A tool with many dependencies: verified once, read on each call, and never on the event loop."""
 
 import asyncio
 import shutil
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from rye.errors import UntrustedKeyError
 from rye.executor.chain import snapshot
-from rye.executor.chain.dependencies import FILES_IN_A_STEP
+from rye.executor.chain.dependencies import FEW_FILES
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.trust.store import TrustStore
 from rye.trust.verify import verify_item
 from rye_project import SUBPROCESS, Project
 
-FILES = 6 * FILES_IN_A_STEP
+FILES = 3 * FEW_FILES
 TOOL = "kit/tool"
 
 
@@ -38,15 +38,15 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that were judged, in this order."""
+def verified(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files whose signatures were verified, in this order."""
     files: list[Path] = []
 
-    def judge(file: Any, *rest: Any) -> Any:
+    def verify(file: Any, *rest: Any) -> Any:
         files.append(file.path)
         return verify_item(file, *rest)
 
-    monkeypatch.setattr(snapshot, "verify_item", judge)
+    monkeypatch.setattr(snapshot, "verify_item", verify)
     return files
 
 
@@ -63,30 +63,32 @@ def planned_twice(project: Project, between: Callable[[], object] = lambda: None
     return asyncio.run(body())
 
 
-def test_a_dependency_that_passed_is_not_judged_again(project: Project, judged: list[Path]) -> None:
+def test_a_verified_dependency_is_not_verified_again(
+    project: Project, verified: list[Path]
+) -> None:
     def forget() -> None:
-        assert len(judged) == FILES
-        judged.clear()
+        assert len(verified) == FILES
+        verified.clear()
 
     assert planned_twice(project, forget) == ["", ""]
-    assert judged == []
+    assert verified == []
 
 
-def test_a_dependency_that_changed_is_the_only_one_to_be_judged_again(
-    project: Project, judged: list[Path]
+def test_only_a_changed_dependency_is_verified_again(
+    project: Project, verified: list[Path]
 ) -> None:
     path = project.path / ".ai/tools/kit/lib/m7.py"
 
     def change() -> None:
-        judged.clear()
+        verified.clear()
         path.write_text(path.read_text().replace("x = 1", "x = 2"))  # as long as before
 
     assert planned_twice(project, change) == ["", "ChangedError"]
-    assert judged == [path]
+    assert verified == [path]
 
 
-def test_a_key_that_counts_no_more_is_asked_about_for_every_dependency(
-    project: Project, judged: list[Path]
+def test_a_removed_key_makes_every_dependency_untrusted(
+    project: Project, verified: list[Path]
 ) -> None:
     # The library is signed by a key of which the trust store has the public half only.
     keys = project.user / ".ai" / "keys"
@@ -100,7 +102,7 @@ def test_a_key_that_counts_no_more_is_asked_about_for_every_dependency(
     assert planned_twice(project, distrust) == ["", "UntrustedKeyError"]
 
 
-def test_a_link_in_the_place_of_a_verified_dependency_is_not_taken_for_it(
+def test_a_link_in_place_of_a_verified_dependency_is_refused(
     project: Project, tmp_path: Path
 ) -> None:
     path = project.path / ".ai/tools/kit/lib/m3.py"
@@ -115,9 +117,7 @@ def test_a_link_in_the_place_of_a_verified_dependency_is_not_taken_for_it(
 
 
 @pytest.mark.parametrize("warm", [False, True])
-def test_other_tasks_have_their_turns_while_dependencies_are_verified(
-    project: Project, warm: bool
-) -> None:
+def test_other_tasks_run_while_dependencies_are_verified(project: Project, warm: bool) -> None:
     async def body() -> int:
         turns = 0
 
@@ -135,13 +135,13 @@ def test_other_tasks_have_their_turns_while_dependencies_are_verified(
             task.cancel()
         return turns
 
-    assert asyncio.run(body()) >= FILES // FILES_IN_A_STEP
+    assert asyncio.run(body()) >= 6
 
 
-def test_a_verdict_is_kept_for_the_state_of_the_trust_store_that_it_was_reached_by(
+def test_a_verdict_is_kept_for_the_state_of_the_trust_store_that_decided_it(
     project: Project,
 ) -> None:
-    """While a call verifies its dependencies, another may find the trust store changed."""
+    """While a call verifies its dependencies, another may refresh the trust store."""
     path = project.path / ".ai/tools/kit/lib/m0.py"
     public_key = project.user / ".ai/keys/public_key.pem"
     data = public_key.read_bytes()
@@ -150,9 +150,9 @@ def test_a_verdict_is_kept_for_the_state_of_the_trust_store_that_it_was_reached_
     first = library.snapshot()
     TrustStore(project.context).add(data, "a friend")
     library.snapshot()
-    assert first.vouch(str(path), path.parent, "m0")
+    assert first.verify_file(str(path), path.parent, "m0")
     shutil.rmtree(project.user / ".ai/trusted_keys")
     now = library.snapshot()
     assert now.trust_stamp == first.trust_stamp
     with pytest.raises(UntrustedKeyError):
-        now.vouch(str(path), path.parent, "m0")
+        now.verify_file(str(path), path.parent, "m0")

@@ -107,7 +107,7 @@ def test_an_invalid_schema_is_a_fault_of_the_file(project: Project) -> None:
 def test_a_timeout_must_be_a_positive_number(project: Project, timeout: Any) -> None:
     result = project.run("tools/show", {"name": "x"}, timeout=timeout)
     assert result.error == (
-        "wrong call: timeout: expected a positive number; pass seconds, or leave out"
+        "wrong call: timeout: expected a positive number; pass seconds, or leave it out"
     )
 
 

@@ -108,11 +108,11 @@ def test_what_is_announced_must_be_there_and_a_primitive(install: Install) -> No
         PRIMITIVE_MAP["acme/gone"]
     assert str(caught.value) == (
         "the primitive 'acme/gone' cannot be loaded from 'epsilon_module:Nothing' "
-        "(AttributeError); correct or uninstall the package that brings it"
+        "(AttributeError); correct or uninstall its package"
     )
     with pytest.raises(UnknownPrimitiveError) as caught:
         PRIMITIVE_MAP["acme/silent"]
     assert str(caught.value) == (
-        "the primitive 'acme/silent' is 'epsilon_module:Silent', which is no class with an async "
-        "execute(config, params); correct or uninstall the package that brings it"
+        "the primitive 'acme/silent' is 'epsilon_module:Silent', which is not a class with an "
+        "async execute(config, params); correct or uninstall its package"
     )

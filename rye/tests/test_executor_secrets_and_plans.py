@@ -142,7 +142,7 @@ def test_a_timeout_beyond_every_clock_is_refused(project: Project, timeout: floa
     result = project.run("tools/quick", timeout=timeout)
     assert result.metadata["error_type"] == "ParameterError"
     assert result.error == (
-        "wrong call: timeout: expected at most 31622400; pass seconds, or leave out"
+        "wrong call: timeout: expected at most 31622400; pass seconds, or leave it out"
     )
 
 

@@ -221,6 +221,14 @@ def test_an_executor_id_that_is_no_id_is_refused(value: str) -> None:
             "child_constraints: {a/b: {min_version: 1.0}}",
             "expected text in quotes, got a number in 'child_constraints.a/b.min_version'",
         ),
+        (
+            "child_constraints: {min_version: 1.0}",
+            "expected text in quotes, got a number in 'child_constraints.min_version'",
+        ),
+        (
+            "child_constraints: {min_version: 1.0.0, a/b: {}}",
+            "expected a mapping, got text in 'child_constraints.min_version'",
+        ),
         ("config: {a: [.nan]}", "expected a finite number in 'config.a[0]'"),
         ("config: {a: 99999999999999999999999}", "expected a number of 64 bits in 'config.a'"),
     ],

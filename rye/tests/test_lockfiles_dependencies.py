@@ -70,7 +70,7 @@ def test_a_dependency_that_is_gone_breaks_the_lock(project: Project) -> None:
     (project.path / ".ai" / "tools" / "kit" / "helper.py").unlink()
     result = project.run("kit/tool")
     assert result.error == (
-        f"lockfile {project.lockfile('kit/tool')}: the pinned dependency helper.py is gone; "
+        f"lockfile {project.lockfile('kit/tool')}: the pinned dependency helper.py is missing; "
         "accept it with: rye lock --update kit/tool"
     )
 
@@ -100,7 +100,7 @@ def test_a_signed_copy_does_not_stand_in_for_a_changed_file_of_the_library(tmp_p
     result = project.run("pkg/tool")
     assert result.metadata["error_type"] == "AnchorError"
     assert result.error == (
-        f"{copy} would bear the name of a file of the runtime's library; rename its folder"
+        f"{copy} has the name of a file in the runtime's library; rename its folder"
     )
 
 

@@ -77,7 +77,7 @@ def test_a_version_cannot_lead_out_of_the_folder_of_lockfiles(project: Project) 
     with pytest.raises(RyeError) as caught:
         LockfileResolver(project.context).path_for("tools/evil", "1/../../../../evil")
     assert str(caught.value) == (
-        "version '1/../../../../evil' of 'tools/evil' cannot be part of a lockfile's name; "
+        "version '1/../../../../evil' of 'tools/evil' cannot be part of a file name; "
         "use letters, digits and . _ + ! - only, like 1.0.0"
     )
 
@@ -116,7 +116,7 @@ def test_frozen_mode_refuses_a_tool_without_a_lockfile(project: Project) -> None
     result = project.run("tools/hello", frozen=True)
     assert result.metadata["error_type"] == "LockMissingError"
     assert result.error == (
-        "'tools/hello' 1.0.0 has no lockfile, and frozen mode asks for one; "
+        "'tools/hello' 1.0.0 has no lockfile, and frozen mode requires one; "
         "make one and commit it: rye lock tools/hello"
     )
     assert result.metadata["lockfile"] == str(project.lockfile("tools/hello"))
@@ -165,8 +165,8 @@ def test_a_run_that_was_overtaken_by_other_content_says_so(project: Project) -> 
     assert result.metadata["error_type"] == "LockUpgradeError"
     assert result.data["stdout"] == "done\n"
     assert result.error == (
-        f"lockfile {project.lockfile('tools/slow')} was made by another run while this one was "
-        "under way, and pins other content; run the tool again"
+        f"lockfile {project.lockfile('tools/slow')} was made by another run at the same time, "
+        "and pins other content; run the tool again"
     )
 
 
@@ -255,7 +255,7 @@ def test_an_unsafe_folder_is_an_unsafe_path(project: Project) -> None:
     assert lockfile is not None
     shutil.rmtree(project.path / ".ai" / "lockfiles")
     (project.path / ".ai" / "lockfiles").symlink_to(project.user)
-    with pytest.raises(UnsafePathError, match=r"replace the symlink by a folder$"):
+    with pytest.raises(UnsafePathError, match=r"replace the symbolic link by a folder$"):
         resolver.save_lockfile(lockfile)
 
 

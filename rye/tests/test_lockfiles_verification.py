@@ -105,7 +105,7 @@ def test_a_change_that_is_not_signed_is_tampering(project: Project) -> None:
     lockfile = project.lockfile("tools/hello")
     assert refused(project.run("tools/hello"), "LockTamperedError") == (
         f"lockfile {lockfile}: 'tools/hello' is pinned as {pinned}, but {tool} is {found}, "
-        "not validly signed (changed): it was tampered with; restore the file; or read it, and "
+        "not validly signed (changed): it was tampered with; restore the file; or review it, and "
         f"accept it with: rye sign {tool} && rye lock --update tools/hello"
     )
 
@@ -224,7 +224,7 @@ def test_a_lock_with_an_element_too_many_does_not_hold(project: Project) -> None
     edit(lockfile, resolved_chain=[*chain, chain[1]])
     assert refused(project.run("tools/hello"), "LockCorruptError") == (
         f"lockfile {lockfile} pins tools/hello, runtimes/echo, runtimes/echo, which is not the "
-        "chain of 'tools/hello'; make it anew with: rye lock --update tools/hello"
+        "chain of 'tools/hello'; make it again with: rye lock --update tools/hello"
     )
 
 

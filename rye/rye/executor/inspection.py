@@ -1,7 +1,7 @@
-"""A chain looked at instead of run: how far it leads, who signed what, and whether it is pinned.
+"""A chain shown instead of run: its elements, who signed them, and whether they are pinned.
 
-The same gates as those of a call, in the same order, up to the point where parameters are needed.
-Nothing is written and nothing is run.
+It is verified as for a call, up to the point where parameters are needed. Nothing is written and
+nothing is run.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from rye.errors import RyeError
 from rye.executor.chain.build import MAX_CHAIN_DEPTH
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.locks.file import LockfileResolver, StoredLock
-from rye.executor.locks.guard import LockGuard
-from rye.executor.run.gates import pass_gates
+from rye.executor.run.prepare import Preparation, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.items.element import Metadata
 from rye.spaces.model import Resolution
 
 
 class InspectedElement(NamedTuple):
-    """One element of a chain as it is now, whether or not it may run."""
+    """One element of a chain as it is now, even if it may not run."""
 
     item_id: str
     space: str
@@ -39,48 +38,47 @@ class InspectedElement(NamedTuple):
     signer: str
     """Fingerprint of the key that the signature names."""
     owner: str
-    """Whose key that is said to be, if it is in the trust store."""
+    """The owner of that key according to the trust store; empty if the key is not in it."""
     locked: bool | None
-    """Whether the lockfile pins just this; ``None`` if there is no file that it could pin."""
+    """True if the lockfile pins this content; ``None`` without a file."""
     pinned: str
-    """The hash that the lockfile has for it; empty if none."""
+    """The hash in the lockfile; empty if it is not pinned."""
 
 
 class Inspection(NamedTuple):
-    """What is known of a chain, and the error that a call would meet."""
+    """The elements of a chain, and the error that a call would raise."""
 
     elements: tuple[InspectedElement, ...]
     lockfile: Path | None
     dependencies: Mapping[str, str]
-    """Further files that run along, with their hashes; only of a chain that may run."""
+    """Name → content hash of the supporting files; only of a chain that may run."""
     error: RyeError | None
 
 
 def inspect_chain(item_id: str, context: Context) -> Inspection:
-    """Look at the chain of ``item_id``.
+    """Inspect the chain of ``item_id``.
 
-    Raises what resolving ``item_id`` itself raises; whatever is wrong further on is in the result,
-    after the elements that could be reached.
+    Raises the errors of resolving ``item_id`` itself. Any later error is in the result, after the
+    elements that could be reached.
     """
-    library = Library(context)
+    preparer = Preparer(context, PRIMITIVE_MAP)
+    library = preparer.library
     snapshot = library.snapshot()
     tool = snapshot.resolve(item_id)
-    lockfiles = LockfileResolver(context, spaces=library.resolver.spaces)
     error: RyeError | None = None
     dependencies: Mapping[str, str] = {}
     try:
-        guard = LockGuard(lockfiles)
-        *_, dependencies = pass_gates(item_id, snapshot, context, PRIMITIVE_MAP, guard=guard)
+        dependencies = Preparation(preparer, item_id, snapshot=snapshot).verify().dependencies
     except RyeError as refused:
         error = refused
-    lock = _lock_of(tool, snapshot, lockfiles)
+    lock = _lock_of(tool, snapshot, preparer.lockfiles)
     elements = [_inspected(each, library, snapshot, lock) for each in _reached(tool, snapshot)]
     path = None if lock is None else lock.path
     return Inspection(tuple(elements), path, dependencies, error)
 
 
 def _reached(tool: Resolution, snapshot: Snapshot) -> list[Resolution]:
-    """The elements up to the primitive, or to the first whose executor may not be asked for."""
+    """The elements up to the primitive, or to the first that is not trusted."""
     reached = [tool]
     while len(reached) < MAX_CHAIN_DEPTH:
         last = reached[-1]
@@ -103,7 +101,7 @@ def _lock_of(
     try:
         return lockfiles.find(tool.item_id, _metadata(tool, snapshot).version or "0.0.0")
     except RyeError:
-        return None  # the gates have told it
+        return None  # verify() has reported it
 
 
 def _inspected(
@@ -119,7 +117,7 @@ def _inspected(
             entry = library.store.find(signer, library.store.place(found.path))
             owner = "" if entry is None else entry.owner
     except RyeError:
-        pass  # a file that cannot be read has no hash; the gates have told it
+        pass  # a file that cannot be read has no hash; verify() has reported it
     pin = _pin(found, lock)
     same = pin.get("integrity") == integrity and pin.get("space") == found.space.name
     return InspectedElement(

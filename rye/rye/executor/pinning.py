@@ -1,8 +1,8 @@
-"""Pins without a run: made, renewed, checked and removed.
+"""Pins without a run: created, updated, checked and removed.
 
-A tool is pinned after all that a call verifies before it runs: its lock, if there is one, the
-signatures of its chain, that the elements fit together, and the files that it brings along.
-Neither parameters nor an interpreter are needed.
+Before a tool is pinned, everything is verified that a call verifies: its lock, if it has one, the
+signatures of its chain, that the elements fit together, and its dependencies. Neither parameters
+nor an interpreter are needed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from rye.errors import (
     UnsafePathError,
 )
 from rye.executor.chain.build import Chain
-from rye.executor.chain.snapshot import Library, Snapshot
-from rye.executor.locks.file import LockfileResolver, StoredLock
-from rye.executor.locks.guard import LockGuard
-from rye.executor.locks.pins import CheckState, PinCheck, Pinned, PinState, content_of, pinned
-from rye.executor.run.gates import pass_gates
+from rye.executor.chain.snapshot import Snapshot
+from rye.executor.locks.file import StoredLock, pinned_content
+from rye.executor.locks.pins import CheckState, PinCheck, Pinned, PinState, pinned
+from rye.executor.run.prepare import CallOptions, Preparation, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import Resolution
@@ -40,18 +39,17 @@ class Locking:
     """The lockfiles of one project."""
 
     def __init__(self, context: Context, primitives: Container[str] = PRIMITIVE_MAP) -> None:
-        self._context = context
-        self._primitives = primitives
-        self._library = Library(context)
-        self._lockfiles = LockfileResolver(context, spaces=self._library.resolver.spaces)
-        self._guard = LockGuard(self._lockfiles)
+        self._preparer = Preparer(context, primitives)
+        self._library = self._preparer.library
+        self._lockfiles = self._preparer.lockfiles
+        self._locks = self._preparer.locks
         self._root = context.project_path / ".ai"
 
     def pin(self, item_id: str, *, update: bool = False) -> Pinned:
-        """Pin the chain as it is now, in the project. Raises what a call of the tool would.
+        """Pin the current chain in the project. Raises the errors of a call of the tool.
 
-        A pin that differs is a ``LockError``, unless ``update`` is set: then it is replaced, also
-        if it cannot be read.
+        A lockfile that does not match is a ``LockError``. With ``update`` it is replaced, even if
+        it cannot be read.
         """
         snapshot = self._library.snapshot()
         tool = snapshot.resolve(item_id)
@@ -59,27 +57,29 @@ class Locking:
             raise RyeError(
                 f"{tool.item_id} is a primitive without a file", hint="pin a tool that has one"
             )
-        lock, chain, dependencies = self._pass_gates(item_id, snapshot, use_lock=not update)
-        if lock is not None:
-            return pinned(lock, PinState.UNCHANGED)
+        options = CallOptions(use_lockfile=not update)
+        verified = Preparation(self._preparer, item_id, options, snapshot=snapshot).verify()
+        if verified.lock is not None:
+            return pinned(verified.lock, PinState.UNCHANGED)
         if update:
-            return self._renewed(chain, dependencies)
-        return pinned(self._guard.keep(chain, dependencies), PinState.CREATED)
+            return self._updated(verified.chain, verified.dependencies)
+        made = self._locks.keep(verified.chain, verified.dependencies)
+        return pinned(made, PinState.CREATED)
 
     def lockfiles(self) -> tuple[Path, ...]:
-        """Every lockfile of the project, in the order of the paths."""
+        """Every lockfile of the project, sorted by path."""
         return tuple(_lockfiles_below(self._root / "lockfiles"))
 
     def check(self, path: Path) -> PinCheck:
-        """One of :meth:`lockfiles` against the files as they are now; raises nothing for these."""
+        """Check one of :meth:`lockfiles` against the current files; a mismatch is not raised."""
         name = path.relative_to(self._root / "lockfiles").as_posix().removesuffix(_SUFFIX)
         item_id, _, version = name.rpartition("@")
         return self._checked(path, item_id, version, self._library.snapshot())
 
     def unpin(self, item_id: str) -> tuple[Path, ...]:
-        """Remove the project's lockfiles of a tool, which need not be there any more.
+        """Remove the project's lockfiles of a tool, which need not exist any more.
 
-        Gives the removed files; raises ``ItemNotFoundError`` if there are none.
+        Returns the removed files; raises ``ItemNotFoundError`` if there are none.
         """
         found = self._lockfiles_of(check_item_id(item_id))
         if not found:
@@ -90,38 +90,26 @@ class Locking:
         if not found:
             raise ItemNotFoundError(
                 f"{self._root / 'lockfiles'} has no lockfile of '{item_id}'",
-                hint="see those that there are with: rye lock --check",
+                hint="list the lockfiles with: rye lock --check",
             )
         for path in found:
             path.unlink()
         return tuple(found)
 
-    def _pass_gates(
-        self, item_id: str, snapshot: Snapshot, *, use_lock: bool = True
-    ) -> tuple[StoredLock | None, Chain, dict[str, str]]:
-        return pass_gates(
-            item_id,
-            snapshot,
-            self._context,
-            self._primitives,
-            guard=self._guard,
-            use_lock=use_lock,
-        )
-
-    def _renewed(self, chain: Chain, dependencies: Mapping[str, str]) -> Pinned:
+    def _updated(self, chain: Chain, dependencies: Mapping[str, str]) -> Pinned:
         made = self._lockfiles.create_lockfile(chain, dependencies)
         path = self._lockfiles.path_for(made.root.tool_id, made.root.version)
         try:
             old = self._lockfiles.find(made.root.tool_id, made.root.version)
         except LockCorruptError:
             old = None
-        if old is not None and content_of(old.lockfile) == content_of(made):
+        if old is not None and pinned_content(old.lockfile) == pinned_content(made):
             return pinned(old, PinState.UNCHANGED)
         if not os.path.lexists(path):
-            kept = self._guard.keep(chain, dependencies)
+            kept = self._locks.keep(chain, dependencies)
             state = PinState.CREATED if old is None else PinState.UPDATED
             return pinned(kept, state, old)
-        self._refuse_elsewhere(path.parent)
+        self._refuse_link_out(path.parent)
         LockfileManager().save(made, path)
         return pinned(StoredLock(path=path, lockfile=made), PinState.UPDATED, old)
 
@@ -138,17 +126,17 @@ class Locking:
             if lock is None or tool.item_id != item_id:
                 raise ItemNotFoundError(f"there is no item '{item_id}'")
         except ItemNotFoundError:
-            return result("gone", _gone(path, item_id))
+            return result("missing", _missing(path, item_id))
         except RyeError as error:
-            return result("violated", error)
+            return result("mismatch", error)
         try:
-            return result(self._holds(lock, tool, snapshot))
+            return result(self._state_of(lock, tool, snapshot))
         except RyeError as error:
-            return result("violated", error)
+            return result("mismatch", error)
 
-    def _holds(self, lock: StoredLock, tool: Resolution, snapshot: Snapshot) -> CheckState:
-        """How the lock holds; raises if it does not."""
-        verified = self._guard.verify(tool, snapshot, frozen=False)
+    def _state_of(self, lock: StoredLock, tool: Resolution, snapshot: Snapshot) -> CheckState:
+        """``ok`` or ``superseded``; raises the error of any mismatch."""
+        verified = self._locks.verify(tool, snapshot, frozen=False)
         if verified is None or verified.path != lock.path:
             version = snapshot.metadata(tool).version or "0.0.0"
             if verified is not None:
@@ -159,14 +147,14 @@ class Locking:
                 lockfile=lock.path,
                 hint=f"pin it with: rye lock {shlex.quote(tool.item_id)}",
             )
-        self._pass_gates(tool.item_id, snapshot)
-        return "holds"
+        Preparation(self._preparer, tool.item_id, snapshot=snapshot).verify()
+        return "ok"
 
     def _lockfiles_of(self, item_id: str) -> list[Path]:
         parent, _, stem = item_id.rpartition("/")
         folder = self._root / "lockfiles" / parent
         try:
-            names = sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is asked for
+            names = sorted(os.listdir(folder))  # noqa: PTH208 - only the names are needed
         except (FileNotFoundError, NotADirectoryError):
             return []
         found = [
@@ -175,13 +163,13 @@ class Locking:
             if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).rpartition("@")[0] == stem
         ]
         if found:
-            self._refuse_elsewhere(folder)
+            self._refuse_link_out(folder)
         return found
 
-    def _refuse_elsewhere(self, folder: Path) -> None:
+    def _refuse_link_out(self, folder: Path) -> None:
         if not folder.resolve().is_relative_to(self._root.resolve()):
             raise UnsafePathError(
-                f"{folder} leads out of the project", hint="replace the symlink by a folder"
+                f"{folder} leads out of the project", hint="replace the symbolic link by a folder"
             )
 
 
@@ -199,9 +187,9 @@ def _as_corrupt(error: RyeError, path: Path) -> RyeError:
     return LockCorruptError(f"{path}: {error}", lockfile=path, hint="remove it")
 
 
-def _gone(path: Path, item_id: str) -> RyeError:
+def _missing(path: Path, item_id: str) -> RyeError:
     return LockError(
-        f"lockfile {path} pins '{item_id}', which is gone",
+        f"lockfile {path} pins '{item_id}', which does not exist",
         lockfile=path,
         hint=f"remove it with: rye unlock {shlex.quote(item_id)}",
     )

@@ -14,7 +14,7 @@ from lilux.patterns import pattern
 from lilux.record import Record
 
 from rye.errors import ItemFormatError, ItemIdError, NoMetadataError
-from rye.items.element import Metadata
+from rye.items.element import ANY_CHILD, Metadata
 from rye.spaces.ids import check_item_id
 
 TYPE_CHECKING = False
@@ -168,7 +168,7 @@ def _executor(value: object, where: str) -> tuple[object, str]:
     try:
         check_item_id(value)
     except ItemIdError as error:
-        return value, f"expected an item id in '{where}' ({str(error).split('; ')[0]})"
+        return value, f"expected an item id in '{where}' ({error.reason})"
     return value, ""
 
 
@@ -186,19 +186,29 @@ def _list_of_text(value: object, where: str) -> tuple[object, str]:
 
 
 def _constraints(value: object, where: str) -> tuple[object, str]:
+    """Bounds for any child, or item ids with bounds."""
     if not isinstance(value, dict):
         return value, _expected("a mapping", value, where)
+    if value and value.keys() <= _BOUNDS and not any(isinstance(v, dict) for v in value.values()):
+        return {ANY_CHILD: value}, _bounds_fault(value, where)
     for item_id, bounds in value.items():
         inside = f"{where}.{item_id}"
         if not isinstance(bounds, dict):
             return value, _expected("a mapping", bounds, inside)
-        for bound, version in bounds.items():
-            if bound not in _BOUNDS:
-                return value, f"expected min_version or max_version, got '{bound}' in '{inside}'"
-            _, fault = _version(version, f"{inside}.{bound}")
-            if fault:
-                return value, fault
+        fault = _bounds_fault(bounds, inside)
+        if fault:
+            return value, fault
     return value, ""
+
+
+def _bounds_fault(bounds: dict[str, Any], where: str) -> str:
+    for bound, version in bounds.items():
+        if bound not in _BOUNDS:
+            return f"expected min_version or max_version, got '{bound}' in '{where}'"
+        _, fault = _version(version, f"{where}.{bound}")
+        if fault:
+            return fault
+    return ""
 
 
 _CHECKS = {

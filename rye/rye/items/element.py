@@ -1,4 +1,4 @@
-"""What the second station hands on: an item as an element of a chain."""
+"""An item as an element of a chain: its file, its metadata and where it was found."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from pathlib import Path
 
 from lilux.record import Record, field
 
-from rye.spaces.model import Resolution, Space
+from rye.spaces.model import Resolution, SpaceName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+ANY_CHILD = "*"
+"""The key of version constraints that apply to every child."""
+
 
 class Metadata(Record, frozen=True, kw_only=True):
-    """What a file declares, whatever its language. Mappings are not to be changed."""
+    """The declarations of a file, whatever its language. Do not change the mappings."""
 
     version: str = ""
     tool_type: str = ""
@@ -30,6 +33,7 @@ class Metadata(Record, frozen=True, kw_only=True):
     inputs: tuple[str, ...] | None = None
     outputs: tuple[str, ...] | None = None
     child_constraints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Item id or :data:`ANY_CHILD` → ``min_version`` and ``max_version``, both inclusive."""
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
 
@@ -40,7 +44,7 @@ class ItemFile(Record, frozen=True, kw_only=True):
     path: Path
     content: bytes = field(repr=False)
     place: str = ""
-    """Where the file that was opened lay, without links; empty if it was not read here."""
+    """The path of the opened file without symbolic links; empty if it was not read here."""
 
 
 class ChainElement(Record, frozen=True, kw_only=True):
@@ -48,20 +52,22 @@ class ChainElement(Record, frozen=True, kw_only=True):
 
     item_id: str
     path: Path | None
-    space: Space
+    """``None`` for a primitive without a file."""
+    space: SpaceName
+    """The name of the space; ``resolution.space`` has its folder and its bundle."""
     metadata: Metadata
     integrity: str = ""
     """SHA-256 of the file without its signature line; empty for a primitive without a file."""
     signer: str = ""
-    """Fingerprint of the key that vouches for it; empty for a primitive without a file."""
+    """Fingerprint of the key that signed the file; empty for a primitive without a file."""
     resolution: Resolution
 
     @property
     def executor_id(self) -> str | None:
-        """The next element's id; ``None`` for a primitive."""
+        """The id of the next element; ``None`` for a primitive."""
         return self.metadata.executor_id
 
     @property
     def version(self) -> str:
-        """As declared; ``0.0.0`` if not."""
+        """The declared version; ``0.0.0`` if the file declares none."""
         return self.metadata.version or "0.0.0"

@@ -1,16 +1,16 @@
-"""Every error that Lilux raises, in one tree.
+"""The errors of Lilux, in one tree.
 
 ::
 
     LiluxError
-    ├── ConfigurationError        the set-up lacks something: a binary, a folder, a usable backend
-    ├── HelperError               lilux-proc broke off or spoke nonsense; the call may be made again
+    ├── ConfigurationError        the set-up is incomplete: a binary, a folder, a usable backend
+    ├── HelperError               lilux-proc ended or broke the protocol; the call may be repeated
     ├── IntegrityError            data that has no canonical form (also a ValueError)
     ├── KeyFileError              a key file that cannot be read, parsed or trusted
-    ├── LockfileError             a lockfile that is not what it should be (also a ValueError)
+    ├── LockfileError             a lockfile that cannot be read or is malformed (also a ValueError)
     ├── SchemaError               a JSON Schema that is itself invalid (also a ValueError)
     └── AuthError
-        ├── AuthenticationRequired    no usable token, and no way to get one without the user
+        ├── AuthenticationRequired    no usable token; the user has to authenticate
         └── RefreshError              the token endpoint refused or could not be reached
 
 Expected failures of a job (an exit code, a timeout, HTTP 500) are results, not exceptions.
@@ -19,38 +19,43 @@ A caller's misuse of a signature stays a plain ``TypeError`` or ``ValueError``.
 
 
 class LiluxError(Exception):
-    """The root: catch this to catch whatever Lilux raises by itself."""
+    """The root of the tree. Its text is ``reason``, then ``hint``: what to do next."""
+
+    def __init__(self, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{reason}; {hint}" if hint else reason)
+        self.reason = reason
+        self.hint = hint
 
 
 class ConfigurationError(LiluxError):
-    """The set-up lacks something; the message says what to install or pass."""
+    """The set-up is incomplete or unusable."""
 
 
 class HelperError(LiluxError):
-    """The helper process ended or broke the protocol while a call was in flight."""
+    """The helper process ended or broke the protocol during a call."""
 
 
 class IntegrityError(LiluxError, ValueError):
-    """A value has no canonical JSON form; the message carries the path to it."""
+    """A value has no canonical JSON form; the message has the path to it."""
 
 
 class KeyFileError(LiluxError):
-    """A key file is missing, unreadable, malformed or open to others."""
+    """A key file is missing, unreadable, malformed or accessible to other users."""
 
 
 class LockfileError(LiluxError, ValueError):
-    """A lockfile is malformed; the message carries the file and the path to the field."""
+    """A lockfile is malformed; the message has the file and the path to the field."""
 
 
 class SchemaError(LiluxError, ValueError):
-    """A JSON Schema is itself invalid or refers to something that is not there."""
+    """A JSON Schema is invalid, or refers to something outside of it."""
 
 
 class AuthError(LiluxError):
-    """The root of what an :class:`~lilux.runtime.auth.AuthStore` raises about tokens."""
+    """The root of the errors about tokens of an :class:`~lilux.runtime.auth.AuthStore`."""
 
 
-class AuthenticationRequired(AuthError):  # noqa: N818 - the specification names it so
+class AuthenticationRequired(AuthError):  # noqa: N818 - named in the specification
     """There is no usable token; the user has to authenticate."""
 
 

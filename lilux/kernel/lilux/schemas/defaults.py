@@ -30,8 +30,8 @@ def _filled(value: Any, schema: Any, *, root: Any, room: int) -> Any:
         return value
     if not room:
         raise SchemaError(
-            f"the defaults of the schema nest deeper than {MAX_DEPTH} levels; "
-            "break the reference from a default to itself"
+            f"the defaults of the schema nest deeper than {MAX_DEPTH} levels",
+            hint="break the reference from a default to itself",
         )
     for part in _conjuncts(schema, root, seen=set()):
         if isinstance(value, dict):

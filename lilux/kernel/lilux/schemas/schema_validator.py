@@ -176,9 +176,9 @@ def _json_text(schema: Schema) -> bytes:
 def _not_json(schema: Schema) -> SchemaError:
     fault = json_fault(schema)
     if fault is None:
-        return SchemaError("the schema has no JSON form; use texts that are valid Unicode")
+        return SchemaError("the schema has no JSON form", hint="use texts that are valid Unicode")
     place = spell_path("schema", reversed(fault.path))
-    return SchemaError(f"{place}: {fault.reason}; write the schema as plain JSON")
+    return SchemaError(f"{place}: {fault.reason}", hint="write the schema as plain JSON")
 
 
 def _compile(schema: Schema, text: bytes) -> jsonschema_rs.Validator:
@@ -191,17 +191,17 @@ def _compile(schema: Schema, text: bytes) -> jsonschema_rs.Validator:
     except jsonschema_rs.ValidationError as error:
         raise _schema_error(error) from error
     except ValueError as error:
-        raise SchemaError(f"the schema cannot be compiled: {error}; correct it") from error
+        raise SchemaError(f"the schema cannot be compiled: {error}", hint="correct it") from error
 
 
 def _schema_error(error: jsonschema_rs.ValidationError) -> SchemaError:
     if error.kind.name != "$ref":
         place = spell_path("schema", error.instance_path)
-        return SchemaError(f"{place}: {expectation(error)}; correct the schema")
+        return SchemaError(f"{place}: {expectation(error)}", hint="correct the schema")
     missing = _MISSING_RESOURCE.match(error.message)
     if missing is None:
-        return SchemaError(f"the schema has a broken reference: {error.message}; correct it")
+        return SchemaError(f"the schema has a broken reference: {error.message}", hint="correct it")
     return SchemaError(
-        f"the schema refers to '{missing['uri']}', which is not part of it and is never fetched; "
-        "put the target under '$defs'"
+        f"the schema refers to '{missing['uri']}', which is not part of it and is never fetched",
+        hint="put the target under '$defs'",
     )

@@ -1,4 +1,4 @@
-"""The parameters of a call, from ``--params`` and from ``key=value``."""
+"""The JSON object of ``--params``: an argument, a file or stdin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from rye.errors import ParameterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from rye.cli.run.request import RunRequest
@@ -18,14 +17,9 @@ MAX_BYTES = 64 * 1024 * 1024
 _HINT = "pass a JSON object, @FILE for one in a file, or - for one on stdin"
 
 
-def parameters_of(request: RunRequest, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """All parameters; ``key=value`` goes before ``--params``. Raises :class:`ParameterError`."""
-    given = {} if request.params is None else _object(request.params)
-    if request.pairs:
-        from rye.cli.run.values import parse_values
-
-        given |= parse_values(request.pairs, schema, item_id=request.item_id)
-    return given
+def params_object(request: RunRequest) -> dict[str, Any]:
+    """The parameters of ``--params``; empty without it. Raises :class:`ParameterError`."""
+    return {} if request.params is None else _object(request.params)
 
 
 def _object(params: str) -> dict[str, Any]:
@@ -50,7 +44,7 @@ def _object(params: str) -> dict[str, Any]:
 
 def _read(path: str) -> bytes:
     try:
-        # Not only plain files: a shell hands over the output of a command as a pipe.
+        # Not only regular files: a shell passes the output of a command as a pipe.
         with open(path, "rb") as file:  # noqa: PTH123 - nothing else here needs pathlib
             return file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""`rye run`: a request becomes a call, and its result what is shown and the exit code."""
+"""`rye run`: find the tool's schema, read the values, run the tool, show the result."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
     from rye.cli.invocation import Surroundings
     from rye.cli.run.request import RunRequest
+    from rye.executor.run.blocking import BlockingExecutor
     from rye.executor.run.result import ExecutionResult
 
 
 def run(request: RunRequest, surroundings: Surroundings) -> int:
-    """Run the tool, show what it says, and give the exit code."""
+    """Run the tool, show its output, and return the exit code."""
     interruption = Interruption()
     progress = Progress(request.item_id, wanted=not request.json or is_terminal(sys.stdout))
     output = LiveOutput(interruption, progress)
@@ -44,33 +45,21 @@ def _result(
     output: LiveOutput,
     progress: Progress,
 ) -> ExecutionResult:
-    from rye.executor.run.blocking import execute_blocking
+    from rye.executor.run.blocking import BlockingExecutor
 
-    def begin() -> None:
-        interruption.tool_began = True
-        progress.start()
-
-    def read(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        from rye.cli.run.parameters import parameters_of
-
-        parameters = parameters_of(request, schema)
-        begin()
-        return parameters
-
-    given = read if request.has_parameters else None
     try:
-        context = surroundings.context
-        if given is None:
-            begin()
-        return execute_blocking(
-            request.item_id,
-            given,
-            context=context,
-            timeout=request.timeout,
-            dry_run=request.dry_run,
-            frozen=request.frozen,
-            on_output=None if request.json else output,
-        )
+        with BlockingExecutor(surroundings.context, start_helper=not request.dry_run) as executor:
+            parameters = _parameters(request, executor)
+            interruption.tool_began = True
+            progress.start()
+            return executor.execute(
+                request.item_id,
+                parameters,
+                timeout=request.timeout,
+                dry_run=request.dry_run,
+                frozen=request.frozen,
+                on_output=None if request.json else output,
+            )
     except RyeError as error:
         from rye.executor.run.failure import failure_of
         from rye.executor.run.result import ExecutionResult
@@ -79,6 +68,22 @@ def _result(
         return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata)
     finally:
         progress.stop()
+
+
+def _parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str, Any] | None:
+    """The values of ``--params``, and those of ``key=value`` as the tool's schema has them."""
+    if not request.has_parameters:
+        return None
+    from rye.cli.run.parameters import params_object
+
+    # First, since it may wait for stdin: the tool is read right before it is verified.
+    given = params_object(request)
+    if request.pairs:
+        from rye.cli.run.values import parse_values
+
+        schema = executor.declared_schema(request.item_id)
+        given |= parse_values(request.pairs, schema, item_id=request.item_id)
+    return given
 
 
 def _tell_end(end: Interrupted, interruption: Interruption, output: LiveOutput) -> int:

@@ -1,10 +1,10 @@
 """Anchors: where the modules of a tool and of its runtime are found.
 
-An anchor is declared by a runtime, or by a tool, whose keys then take precedence::
+A runtime declares an anchor, or a tool, whose keys then take precedence::
 
     anchor:
       enabled: true
-      mode: auto                    # auto: if a marker is there; always; never
+      mode: auto                    # auto: if a marker exists; always; never
       markers_any: [__init__.py]    # looked for in the tool's folder
       root: tool_dir                # tool_dir, tool_parent or project_path
       lib: lib/python               # relative to the folder of the file that declares it
@@ -12,7 +12,7 @@ An anchor is declared by a runtime, or by a tool, whose keys then take precedenc
       env_paths:
         PYTHONPATH: {prepend: ["{anchor_path}", "{runtime_lib}"]}
 
-Nothing of it may lead out of its folder through a symbolic link.
+No part of it may leave its folder through a symbolic link.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEYS = ("enabled", "mode", "markers_any", "root", "lib", "cwd", "env_paths")
 
 
 class EnvPath(Record, frozen=True, kw_only=True):
-    """Folders to put before and after those of one variable, as the author wrote them."""
+    """Folders to prepend and append to one variable, as the author wrote them."""
 
     name: str
     prepend: tuple[str, ...] = ()
@@ -52,24 +52,24 @@ class Anchor(Record, frozen=True, kw_only=True):
     path: Path
     """The root, without symbolic links."""
     cwd: Path | None = None
-    """The working directory that it asks for."""
+    """The working directory that the anchor declares."""
     lib: Path | None = None
     """The runtime's library."""
     env_paths: tuple[EnvPath, ...] = ()
     level: int = 0
-    """The place in the chain of the element that asks for ``cwd``: what stands nearer to the tool
-    overrides it."""
+    """The place in the chain of the element that declares ``cwd``; elements nearer to the tool
+    override it."""
     declared_in: str = ""
     """The file that declares ``env_paths``."""
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What ``{name}`` means in ``env_paths``."""
+    """The values of ``{name}`` in ``env_paths``."""
 
 
 def resolve_anchor(chain: Sequence[ChainElement], context: Context) -> Anchor | None:
     """The anchor of a chain, or ``None`` if none is declared or it is not active.
 
-    Raises :class:`AnchorError` for a malformed declaration, and for a marker, a root or a library
-    that is missing where it must be there or leads elsewhere.
+    Raises :class:`AnchorError` for a malformed declaration, a library that does not exist, and a
+    marker, root or library outside of its folder.
     """
     spec = _merged(chain)
     tool = chain[0]
@@ -96,10 +96,10 @@ def resolve_anchor(chain: Sequence[ChainElement], context: Context) -> Anchor | 
 
 
 def apply_anchor(env: Mapping[str, str], anchor: Anchor | None) -> dict[str, str]:
-    """A copy of ``env`` with the anchor's folders put before and after what was there.
+    """A copy of ``env`` with the anchor's folders prepended and appended.
 
-    Never leaves an empty entry, which would mean the current directory. Raises
-    :class:`AnchorError` for a folder that the variable cannot express, or that a symbolic link
+    There is never an empty entry, which would mean the current directory. Raises
+    :class:`AnchorError` for a folder whose path contains the separator, or that a symbolic link
     leads out of the anchor or the library.
     """
     result = dict(env)
@@ -114,10 +114,10 @@ def apply_anchor(env: Mapping[str, str], anchor: Anchor | None) -> dict[str, str
 
 
 def runtime_lib(chain: Sequence[ChainElement]) -> Path | None:
-    """The library that the chain's anchor declares, whether it is active or not.
+    """The library that the chain's anchor declares, even if the anchor is not active.
 
-    Relative to the folder of the element that declares it. Raises :class:`AnchorError` if it is
-    not a folder, or not in the space of that element.
+    It is relative to the folder of the element that declares it. Raises :class:`AnchorError` if it
+    is not a folder in the space of that element.
     """
     for element in chain:
         declared = (element.metadata.anchor or {}).get("lib")
@@ -127,18 +127,19 @@ def runtime_lib(chain: Sequence[ChainElement]) -> Path | None:
         text = _plain_relative(spec.text("lib") or "", "lib", spec)
         path = real_folder(element.path.parent / text)
         if path is None:
-            spec.refuse("lib", f"{element.path.parent / text} is no folder", "create it")
-        tools = real_folder(element.space.tools)
+            spec.refuse("lib", f"{element.path.parent / text} is not a folder", "create it")
+        declared_tools = element.resolution.space.tools
+        tools = real_folder(declared_tools)
         if tools is None or not is_below(path, tools):
-            spec.refuse("lib", f"{text} leads out of {element.space.tools}", "keep it inside")
+            spec.refuse("lib", f"{text} leads out of {declared_tools}", "keep it inside")
         return Path(path)
     return None
 
 
 def real_folder(path: Path) -> str | None:
-    """The path of a folder without symbolic links; ``None`` if it is none.
+    """The path of a folder without symbolic links; ``None`` if it is not a folder.
 
-    The system is asked once, not for each part: this is on the way of every call.
+    One system call instead of one for each part, since every call does this.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -153,12 +154,12 @@ def real_folder(path: Path) -> str | None:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether the one is inside the other, both being absolute."""
+    """True if ``path`` is inside ``folder``; both are absolute."""
     return path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
 def place_names(chain: Sequence[ChainElement], context: Context) -> dict[str, str]:
-    """The paths that templates may name, for a tool that has a file."""
+    """The paths that templates may name."""
     names = {
         "project_path": str(context.project_path),
         "user_space": str(context.user_space),
@@ -166,7 +167,7 @@ def place_names(chain: Sequence[ChainElement], context: Context) -> dict[str, st
     }
     if chain[0].path is not None:
         tool = str(chain[0].path)
-        folder = os.path.dirname(tool)  # noqa: PTH120 - texts, on the way of every call
+        folder = os.path.dirname(tool)  # noqa: PTH120 - texts, in every call
         names |= {
             "tool_path": tool,
             "tool_dir": folder,
@@ -189,7 +190,7 @@ def _has_marker(spec: Declaration, folder: Path) -> bool:
     markers = spec.texts("markers_any")
     if not markers:
         spec.refuse(
-            "markers_any", "mode auto needs a marker to look for", "name one or say mode: always"
+            "markers_any", "mode auto needs a marker to look for", "name one, or write mode: always"
         )
     return any(
         _is_marker(_plain_relative(name, "markers_any", spec), folder, spec) for name in markers
@@ -212,12 +213,12 @@ def _is_marker(name: str, folder: Path, spec: Declaration) -> bool:
 def _root(root_name: str, tool: ChainElement, names: Mapping[str, str], spec: Declaration) -> Path:
     root = os.path.realpath(names[root_name])
     if root_name != "project_path":
-        tools = os.path.realpath(tool.space.tools)
+        tools = os.path.realpath(tool.resolution.space.tools)
         if root != tools and not is_below(root, tools):
             spec.refuse(
                 "root",
                 f"the {root_name} of '{tool.item_id}' is {root}, outside of {tools}",
-                "put the tool into a folder of its own",
+                "move the tool to a separate folder",
             )
     return Path(root)
 
@@ -247,7 +248,7 @@ def _folder(template: str, variable: str, anchor: Anchor, env: Mapping[str, str]
         raise AnchorError(f"{place}anchor.env_paths.{variable}: {what}", hint=todo)
 
     path = os.path.normpath(anchor.path / _fill(template, anchor.names, env, refuse))
-    # A value of the environment is not repeated.
+    # A value of the environment may be a secret.
     shown = template if "${" in template else path
     if os.pathsep in path or "\0" in path:
         refuse(
@@ -271,7 +272,7 @@ def _fill(
             return env_value(placeholder, env)
         if placeholder.kind == "param" and placeholder.name in names:
             return names[placeholder.name]
-        refuse(f"{placeholder.name!r} means nothing here", f"use one of {', '.join(sorted(names))}")
+        refuse(f"unknown name {placeholder.name!r}", f"use one of {', '.join(sorted(names))}")
         return None
 
     text = substitute(template, fill)
@@ -283,5 +284,5 @@ def _fill(
 def _plain_relative(text: str, key: str, spec: Declaration) -> str:
     parts = Path(text).parts
     if not parts or Path(text).is_absolute() or ".." in parts or "\0" in text:
-        spec.refuse(key, f"{text!r} is no path inside the folder", "write a plain relative path")
+        spec.refuse(key, f"{text!r} is not a path inside the folder", "write a plain relative path")
     return text

@@ -1,21 +1,22 @@
 """The items of one call, each read once.
 
-A :class:`Library` lasts as long as its executor and remembers; a :class:`Snapshot` lasts for one
-call. Within a snapshot a file has one content, so the lock, the signature and the metadata are
-judged on the same bytes. What the library remembers is used only for bytes with the same hash; the
-trust store remembers its verdicts itself.
+A :class:`Library` lasts as long as its executor and remembers files; a :class:`Snapshot` lasts for
+one call. Within a snapshot a file has one content, so lock, signature and metadata are checked on
+the same bytes. What the library remembers is used only for bytes with the same hash; the trust
+store remembers its own verdicts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
+
+from lilux.record import Record
 
 from rye.cache.disk import cache_of
 from rye.context import Context
-from rye.executor.caches import BoundedDict, CacheEntry
-from rye.executor.chain.known_file import KnownFile
-from rye.executor.chain.verified_files import VerifiedFiles
+from rye.executor.caches import BoundedDict
+from rye.executor.chain.known_files import KnownFile, VerifiedFiles
 from rye.formats import format_of
 from rye.items.element import ChainElement, Metadata
 from rye.items.reader import read_item
@@ -23,16 +24,42 @@ from rye.items.stored_metadata import metadata_from_json, metadata_to_json
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
+from rye.spaces.watch import Watch
 from rye.trust.model import Verdict
 from rye.trust.store import TrustStore
 from rye.trust.verify import judge, verify_item
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Generic, TypeVar
+
+    Data = TypeVar("Data")
+else:
+    # Only type checkers need the real ones, and importing typing is slow.
+    Generic = {None: object}
+    Data = None
 
 _ANY_SPACE = max(PRECEDENCE.values())
 _FILELESS = Metadata(tool_type="primitive", executor_id=None)
 
 
+class CacheEntry(Record, Generic[Data], frozen=True):
+    """A value made from files, and the SHA-256 of what it was made from.
+
+    ``trust_stamp`` is the state of the trust store that the value depends on, ``None`` if it does
+    not depend on trust. ``files`` are the files it was made from. ``watch`` covers the folders that
+    decide where its ids lead; ``None`` if they were just changing, or if there are none.
+    """
+
+    data: Data
+    content_hash: str
+    trust_stamp: Hashable = None
+    files: tuple[KnownFile, ...] = ()
+    watch: Watch | None = None
+
+
 class Library:
-    """The spaces, the trust store, and what is remembered about files."""
+    """The spaces, the trust store, and what is remembered about files. For one thread."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -59,7 +86,7 @@ class Snapshot:
 
     @property
     def resolver(self) -> Resolver:
-        """The resolver that this snapshot asks."""
+        """The resolver of the library."""
         return self._library.resolver
 
     def resolve(self, item_id: str, from_space: Space | None = None) -> Resolution:
@@ -74,11 +101,11 @@ class Snapshot:
         return resolution
 
     def files(self, resolutions: Iterable[Resolution]) -> tuple[KnownFile, ...]:
-        """The files as this call reads them; what has none is left out."""
+        """The files as this call reads them; resolutions without a file are skipped."""
         return tuple(self._read(one) for one in resolutions if one.path is not None)
 
     def reads_again(self, files: Iterable[KnownFile]) -> bool:
-        """Whether this call reads the same content in each of them as an earlier one did."""
+        """True if this call reads the same content in each file as an earlier call did."""
         for file in files:
             path = file.file.path
             seen = self._files.get(path)
@@ -92,12 +119,12 @@ class Snapshot:
         return True
 
     def verdict(self, resolution: Resolution) -> Verdict:
-        """What the trust store says of the file; it must have one."""
+        """The verdict of the trust store about the file; the item must have one."""
         file = self._read(resolution).file
         return judge(file, format_of(file.path).comment, self._library.store)
 
     def metadata(self, resolution: Resolution) -> Metadata:
-        """What the file declares; raises ``ItemFormatError``."""
+        """The declarations of the file; raises ``ItemFormatError``."""
         if resolution.path is None:
             return _FILELESS
         read = self._read(resolution)
@@ -109,7 +136,10 @@ class Snapshot:
         return metadata
 
     def _parse(self, read: KnownFile) -> Metadata:
-        """As the disk cache has it, or anew. The same bytes mean one thing in each format."""
+        """Take the metadata from the disk cache, or parse the file.
+
+        The same bytes have different metadata in different formats.
+        """
         disk_cache = self._library.disk_cache
         found = format_of(read.file.path)
         kind = f"metadata {found.kind} {found.comment}"
@@ -124,31 +154,31 @@ class Snapshot:
     def element(self, resolution: Resolution) -> ChainElement:
         """The verified item as an element of a chain.
 
-        Raises ``TrustError`` before a file that may not run is parsed, then ``ItemFormatError``.
+        Raises ``TrustError`` before parsing a file that may not run, then ``ItemFormatError``.
         """
         integrity = signer = ""
         if resolution.path is not None:
             verdict = self.verdict(resolution)
             if not verdict.trusted:
-                self.refuse(resolution)
+                self.require_trusted(resolution)
             integrity, signer = verdict.content_hash, verdict.fingerprint
         return ChainElement(
             item_id=resolution.item_id,
             path=resolution.path,
-            space=resolution.space,
+            space=resolution.space.name,
             metadata=self.metadata(resolution),
             integrity=integrity,
             signer=signer,
             resolution=resolution,
         )
 
-    def refuse(self, resolution: Resolution) -> None:
-        """Raise the ``TrustError`` that the file deserves; returns if it deserves none."""
+    def require_trusted(self, resolution: Resolution) -> None:
+        """Raise a ``TrustError`` unless the file is validly signed by a trusted key."""
         file = self._read(resolution).file
         verify_item(file, format_of(file.path).comment, self._library.store, resolution.item_id)
 
-    def vouch(self, path: str, root: Path, name: str) -> str:
-        """The content hash of a file below ``root`` that is no item but runs too.
+    def verify_file(self, path: str, root: Path, name: str) -> str:
+        """Verify a dependency below ``root``, a file that is not an item; return its content hash.
 
         Raises ``TrustError``, and the errors of :func:`rye.items.reader.read_item`.
         """
@@ -159,7 +189,7 @@ class Snapshot:
             comment = format_of(file.path).comment
             store = self._library.store
             content_hash = verify_item(file, comment, store, name).content_hash
-            # By the state that it was judged by, which another call may have renewed meanwhile.
+            # The state that decided, which another snapshot may have refreshed since this began.
             verified.keep(file, root, store.seen, content_hash)
         return content_hash
 

@@ -1,4 +1,4 @@
-"""Whether the elements of a chain may stand next to each other."""
+"""Do the elements of a chain fit together: spaces, I/O types, version constraints."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from lilux.record import Record
 
 from rye.errors import ChainValidationError
 from rye.executor.caches import BoundedDict
-from rye.items.element import ChainElement
+from rye.items.element import ANY_CHILD, ChainElement
+from rye.spaces.model import PRECEDENCE
 
 
 class ChainValidationResult(Record, frozen=True, kw_only=True):
-    """The verdict, with every issue that was found, in the order of the chain."""
+    """Every issue that was found, in the order of the chain."""
 
     issues: tuple[str, ...] = ()
 
     @property
     def valid(self) -> bool:
-        """Whether nothing was found."""
+        """True if there is no issue."""
         return not self.issues
 
 
 class ChainValidator:
-    """Checks every adjacent pair: who is called the child names who is called the parent."""
+    """Checks every adjacent pair; the child is the element that names the parent as executor."""
 
     def __init__(self) -> None:
         self._valid: dict[str, Sequence[ChainElement]] = BoundedDict()
 
     def validate_chain(self, chain: Sequence[ChainElement]) -> ChainValidationResult:
-        """All issues at once: spaces, I/O types and version constraints."""
+        """Return all issues at once: spaces, I/O types and version constraints."""
         found = [issue for pair in pairwise(chain) for issue in _issues(*pair)]
         return ChainValidationResult(issues=tuple(found))
 
     def require_valid(self, chain: Sequence[ChainElement]) -> None:
         """Raise ``ChainValidationError`` with every issue, if there is any.
 
-        The very same chain is gone through once.
+        The same chain object is checked only once.
         """
         if self._valid.get(chain[0].item_id) is chain:
             return
@@ -63,17 +64,17 @@ def _offending_files(chain: Sequence[ChainElement]) -> list[str]:
 
 
 def _space_issues(child: ChainElement, parent: ChainElement) -> Iterator[str]:
-    if child.space.precedence >= parent.space.precedence:
+    if PRECEDENCE[child.space] >= PRECEDENCE[parent.space]:
         return
-    if child.space.name == "system":
+    if child.space == "system":
         yield (
             f"{child.item_id!r} of the system space delegates to {parent.item_id!r} of the "
-            f"{parent.space.name} space, which can be changed"
+            f"{parent.space} space, which can be changed"
         )
     else:
         yield (
-            f"{child.item_id!r} of the {child.space.name} space depends on {parent.item_id!r} of "
-            f"the {parent.space.name} space, which other projects do not have"
+            f"{child.item_id!r} of the {child.space} space depends on {parent.item_id!r} of "
+            f"the {parent.space} space, which other projects do not have"
         )
 
 
@@ -85,13 +86,14 @@ def _io_issues(child: ChainElement, parent: ChainElement) -> Iterator[str]:
     if missing:
         yield (
             f"{parent.item_id!r} requires the inputs {', '.join(missing)}, which "
-            f"{child.item_id!r} does not put out"
+            f"{child.item_id!r} does not output"
         )
 
 
 def _version_issues(child: ChainElement, parent: ChainElement) -> Iterator[str]:
+    names = (ANY_CHILD, child.item_id, child.item_id.rpartition("/")[2])
     for item_id, limits in parent.metadata.child_constraints.items():
-        if item_id == child.item_id or ("/" not in item_id and item_id == _stem(child)):
+        if item_id in names:
             yield from _limit_issues(child, parent, limits)
 
 
@@ -112,13 +114,9 @@ def _limit_issues(
         try:
             bound = Version(limit)
         except InvalidVersion:
-            yield f"{name} {limit!r} in the constraints of {parent.item_id!r} is no version"
+            yield f"{name} {limit!r} in the constraints of {parent.item_id!r} is not a version"
             continue
         if name == "min_version" and version < bound:
             yield f"{parent.item_id!r} requires {child.item_id!r} {limit} or later, not {version}"
         elif name == "max_version" and version > bound:
             yield f"{parent.item_id!r} requires {child.item_id!r} {limit} or earlier, not {version}"
-
-
-def _stem(element: ChainElement) -> str:
-    return element.item_id.rpartition("/")[2]

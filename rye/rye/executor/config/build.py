@@ -21,8 +21,8 @@ from rye.executor.config.templates import (
     placeholders,
     render_value,
 )
-from rye.executor.run.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.items.element import ChainElement
+from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def _searched_project(chain: Sequence[ChainElement], context: Context) -> Path |
     """
     if chain:
         tool = chain[0]
-        if tool.space.name == "project" or tool.metadata.tool_type == "runtime":
+        if tool.space == "project" or tool.metadata.tool_type == "runtime":
             return context.project_path
     return context.project_path if context.project_path == context.user_space else None
 

@@ -9,8 +9,8 @@ from lilux.record import Record, field
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, place_names
 from rye.executor.config.templates import ANCHOR_CWD, RESERVED, declared_parameters, mentions
-from rye.executor.run.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.items.element import ChainElement
+from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

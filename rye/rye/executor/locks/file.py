@@ -1,7 +1,8 @@
-"""Where lockfiles live, and how one is made from a chain.
+"""Where lockfiles are, and how one is made from a chain.
 
-Read in the project, then the user's space, then the system's; written in the project only:
-``.ai/lockfiles/{item_id}@{version}.lock.json``, with the slashes of the id as folders.
+They are read from the project, then the user space, then the system space, and written to the
+project only: ``.ai/lockfiles/{item_id}@{version}.lock.json``, with the slashes of the id as
+folders.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from rye.cache.disk import DiskCache
 from rye.context import Context
 from rye.errors import LockCorruptError, RyeError, UnsafePathError
 from rye.executor.caches import BoundedDict
-from rye.executor.locks.stored import lockfile_from_json, lockfile_to_json
 from rye.items.declarations import VERSION
 from rye.items.element import ChainElement
 from rye.spaces.bundles import system_spaces
@@ -36,14 +36,14 @@ _SUFFIX = ".lock.json"
 
 
 class StoredLock(Record, frozen=True, kw_only=True):
-    """A lockfile and the place where it was found."""
+    """A lockfile and its path."""
 
     path: Path
     lockfile: Lockfile
 
 
 class LockfileResolver:
-    """Finds, makes and keeps lockfiles. ``spaces`` are given in the order of precedence."""
+    """Finds, makes and saves lockfiles. ``spaces`` are in order of precedence."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class LockfileResolver:
         self._names: dict[tuple[str, str], str] = BoundedDict()
 
     def get_lockfile(self, item_id: str, version: str) -> Lockfile | None:
-        """The lockfile that counts, or ``None``; raises ``LockCorruptError``."""
+        """The lockfile from the first space with one, or ``None``; raises ``LockCorruptError``."""
         stored = self.find(item_id, version)
         return None if stored is None else stored.lockfile
 
     def find(self, item_id: str, version: str) -> StoredLock | None:
-        """Like ``get_lockfile``, with the path. A corrupt file is an error, not an absent one."""
+        """Like ``get_lockfile``, with the path. A corrupt lockfile is an error, never ignored."""
         name = self._name(item_id, version)
         for root in self._roots:
             stored = self._load(f"{root}/{name}")
@@ -81,7 +81,7 @@ class LockfileResolver:
         return None
 
     def of_every_version(self, item_id: str) -> Iterator[StoredLock]:
-        """Every lockfile of the tool that there is, in the order of the spaces.
+        """Every lockfile of the tool, in the order of the spaces.
 
         Raises ``LockCorruptError`` for one that cannot be read, as ``find`` does.
         """
@@ -89,9 +89,9 @@ class LockfileResolver:
         for root in self._roots:
             folder = f"{root}/{parent}" if parent else root
             for name in _names_in(folder):
-                # An id may hold an "@", a version may not.
-                bearer, _, version = name.removesuffix(_SUFFIX).rpartition("@")
-                if bearer != stem or not name.endswith(_SUFFIX):
+                # An id may contain an "@", a version may not.
+                pinned_stem, _, version = name.removesuffix(_SUFFIX).rpartition("@")
+                if pinned_stem != stem or not name.endswith(_SUFFIX):
                     continue
                 stored = self._load(f"{folder}/{name}")
                 if stored is not None:
@@ -99,13 +99,13 @@ class LockfileResolver:
                     yield stored
 
     def path_for(self, item_id: str, version: str) -> Path:
-        """Where the lockfile is written; ``RyeError`` for a version that no file can bear."""
+        """Where the lockfile is written; ``RyeError`` for a version that no file name can have."""
         return Path(self._roots[0], self._name(item_id, version))
 
     def create_lockfile(
         self, chain: Sequence[ChainElement], verified_deps: Mapping[str, str] | None = None
     ) -> Lockfile:
-        """Pins every element that has a file, and the dependencies that were verified."""
+        """Pin every element that has a file, and the verified dependencies."""
         from datetime import UTC, datetime
 
         tool = chain[0]
@@ -118,18 +118,19 @@ class LockfileResolver:
         )
 
     def save_lockfile(self, lockfile: Lockfile) -> Path:
-        """Writes it in the project, in one step, and gives its path.
+        """Write the lockfile to the project, atomically, and return its path.
 
-        Raises ``FileExistsError`` if there is one already, which is left alone;
-        ``UnsafePathError`` if the folder leads out of the project; else the system's ``OSError``.
+        Raises ``FileExistsError`` if there is one, which stays unchanged; ``UnsafePathError`` if a
+        symbolic link leads the folder out of the project; otherwise the ``OSError`` of the system.
         """
         path = self.path_for(lockfile.root.tool_id, lockfile.root.version)
         if not path.parent.resolve().is_relative_to(self._project.root.resolve()):
             raise UnsafePathError(
-                f"{path.parent} leads out of the project", hint="replace the symlink by a folder"
+                f"{path.parent} leads out of the project",
+                hint="replace the symbolic link by a folder",
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Linked into place: of several first runs at once, one wins, and no file is half written.
+        # A hard link: of several first runs at once, one wins, and no file is half written.
         temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
         self._manager.save(lockfile, temporary)
         try:
@@ -140,7 +141,7 @@ class LockfileResolver:
 
     def _load(self, path: str) -> StoredLock | None:
         try:
-            status = os.stat(path)  # noqa: PTH116 - on the warm path of every call
+            status = os.stat(path)  # noqa: PTH116 - in every call
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -154,7 +155,7 @@ class LockfileResolver:
         except FileNotFoundError:
             return None
         except LockfileError as error:
-            raise LockCorruptError(str(error), lockfile=Path(path)) from error
+            raise LockCorruptError(error.reason, lockfile=Path(path), hint=error.hint) from error
         if is_settled(stamp):
             self._loaded[path] = (stamp, stored)
         return stored
@@ -175,7 +176,7 @@ class LockfileResolver:
             check_item_id(item_id)
             if not VERSION.fullmatch(version):
                 raise RyeError(
-                    f"version {version!r} of {item_id!r} cannot be part of a lockfile's name",
+                    f"version {version!r} of {item_id!r} cannot be part of a file name",
                     hint="use letters, digits and . _ + ! - only, like 1.0.0",
                 )
             name = self._names[item_id, version] = f"{item_id}@{version}{_SUFFIX}"
@@ -185,7 +186,7 @@ class LockfileResolver:
 def _entry(element: ChainElement) -> dict[str, Any]:
     return {
         "item_id": element.item_id,
-        "space": element.space.name,
+        "space": element.space,
         "version": element.version,
         "executor_id": element.executor_id,
         "integrity": element.integrity,
@@ -194,7 +195,7 @@ def _entry(element: ChainElement) -> dict[str, Any]:
 
 def _names_in(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is asked for
+        return sorted(os.listdir(folder))  # noqa: PTH208 - only the names are needed
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -218,3 +219,27 @@ def _refuse_other_tool(stored: StoredLock, item_id: str, version: str) -> None:
             lockfile=stored.path,
             hint="delete it and run the tool again",
         )
+
+
+def lockfile_to_json(lockfile: Lockfile) -> dict[str, Any]:
+    """All fields, for the disk cache; ``lockfile_from_json`` gives an equal object."""
+    root = lockfile.root
+    return {
+        "lockfile_version": lockfile.lockfile_version,
+        "generated_at": lockfile.generated_at,
+        "root": [root.tool_id, root.version, root.integrity, root.extra],
+        "resolved_chain": lockfile.resolved_chain,
+        "registry": lockfile.registry,
+        "verified_deps": lockfile.verified_deps,
+        "extra": lockfile.extra,
+    }
+
+
+def lockfile_from_json(values: dict[str, Any]) -> Lockfile:
+    """The lockfile that ``lockfile_to_json`` was given."""
+    return Lockfile(**{**values, "root": LockfileRoot(*values["root"])})
+
+
+def pinned_content(lockfile: Lockfile) -> tuple[object, ...]:
+    """What a lockfile pins, without the time when it was made."""
+    return (lockfile.root, lockfile.resolved_chain, lockfile.verified_deps or {})

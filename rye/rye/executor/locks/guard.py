@@ -1,10 +1,8 @@
-"""The lock of one tool: verified before its chain is built, made after its first success."""
+"""The lock of a tool: verified before its chain is built, made after its first success."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from lilux.primitives.lockfile import Lockfile
 
 from rye.errors import (
     ItemFormatError,
@@ -18,18 +16,18 @@ from rye.errors import (
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.build import Chain
 from rye.executor.chain.snapshot import Snapshot
-from rye.executor.locks.file import LockfileResolver, StoredLock
+from rye.executor.locks.file import LockfileResolver, StoredLock, pinned_content
 from rye.executor.locks.verify import Breach, IntegrityVerifier, Violation
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
 
-# Each hint goes on with the command that pins the tool as it is.
+# Each hint is followed by the command that pins the tool as it is.
 _WORST_FIRST: tuple[tuple[Breach, type[LockError], str], ...] = (
-    (Breach.MALFORMED, LockCorruptError, "make it anew with"),
+    (Breach.MALFORMED, LockCorruptError, "make it again with"),
     (
         Breach.TAMPERED,
         LockTamperedError,
-        "restore the file; or read it, and accept it with",
+        "restore the file; or review it, and accept it with",
     ),
     (
         Breach.SHADOWED,
@@ -41,7 +39,7 @@ _WORST_FIRST: tuple[tuple[Breach, type[LockError], str], ...] = (
 
 
 class LockGuard:
-    """Holds tools to their lockfiles."""
+    """Checks tools against their lockfiles."""
 
     def __init__(self, lockfiles: LockfileResolver) -> None:
         self._lockfiles = lockfiles
@@ -50,16 +48,16 @@ class LockGuard:
     def verify(
         self, tool: Resolution, snapshot: Snapshot, known: Chain | None = None, *, frozen: bool
     ) -> StoredLock | None:
-        """The lock of ``tool``, every entry of which holds; ``None`` if there is none.
+        """Verify every entry of the lock of ``tool``; return ``None`` if it has no lock.
 
-        ``known`` is a chain of the tool that was built before and that building anew would give
-        again: what was confirmed for it under the same lockfile is not gone through again.
+        ``known`` is the current chain of the tool from the cache: if it was confirmed under the
+        same lockfile, the entries are not verified again.
 
-        Raises a ``LockError``; ``LockMissingError`` if there is none and ``frozen`` is set;
-        ``LockShadowedError`` also if there is none, but another version of the tool is pinned in
-        another space: a shadow must not pass by bearing another version than what it hides. A
-        pinned element that is not there any more is left to the building of the chain, which
-        knows who needs it.
+        Raises a ``LockError``: ``LockMissingError`` if there is no lock and ``frozen`` is set;
+        ``LockShadowedError`` also if there is no lock, but another version of the tool is pinned
+        in another space. Otherwise a file could shadow the pinned tool by declaring another
+        version. A pinned element that is missing is not reported here but when the chain is
+        built, where it is known which element needs it.
         """
         version = _version(tool, snapshot) if known is None else known[0].version
         lock = self._lockfiles.find(tool.item_id, version)
@@ -67,7 +65,7 @@ class LockGuard:
             self._refuse_shadow_of_another_version(tool, snapshot)
             if frozen:
                 raise LockMissingError(
-                    f"{tool.item_id!r} {version} has no lockfile, and frozen mode asks for one",
+                    f"{tool.item_id!r} {version} has no lockfile, and frozen mode requires one",
                     lockfile=self._lockfiles.path_for(tool.item_id, version),
                     hint=f"make one and commit it: {_command('rye lock', tool.item_id)}",
                 )
@@ -94,7 +92,7 @@ class LockGuard:
     def confirm_chain(self, lock: StoredLock, chain: Chain) -> None:
         """Raise a ``LockError`` unless the lock pins exactly the files of ``chain``.
 
-        To be called with a lock that :meth:`verify` has passed in the same call.
+        :meth:`verify` must have returned the lock in the same call.
         """
         if self._is_confirmed(lock, chain):
             return
@@ -102,14 +100,14 @@ class LockGuard:
         pinned = [_entry_id(entry) for entry in lock.lockfile.resolved_chain]
         files = [element for element in chain if element.path is not None]
         for element in files:
-            # A short id may lead past a pinned file, which its full id cannot reach any more, to
-            # one of the same id in another space.
+            # A short id may resolve to a file with the pinned id in another space, after the
+            # pinned file became unreachable.
             if not _pins_element(entries.get(element.item_id, {}), element):
                 raise LockShadowedError(
                     f"lockfile {lock.path} pins {', '.join(pinned)}, but the chain now leads "
                     f"through {element.path}, which it does not pin",
                     lockfile=lock.path,
-                    hint=f"remove that file, or accept it with: {_pin_anew(lock)}",
+                    hint=f"remove that file, or accept it with: {_update_command(lock)}",
                 )
         if pinned == [element.item_id for element in files]:
             self._confirmed[chain[0].item_id] = (lock, chain)
@@ -118,7 +116,7 @@ class LockGuard:
             f"lockfile {lock.path} pins {', '.join(pinned)}, which is not the chain of "
             f"{chain[0].item_id!r}",
             lockfile=lock.path,
-            hint=f"make it anew with: {_pin_anew(lock)}",
+            hint=f"make it again with: {_update_command(lock)}",
         )
 
     def _is_confirmed(self, lock: StoredLock, chain: Chain) -> bool:
@@ -128,23 +126,23 @@ class LockGuard:
     def confirm_dependencies(self, lock: StoredLock, found: Mapping[str, str]) -> None:
         """Raise ``LockUpgradeError`` unless the dependencies are the pinned ones.
 
-        They are verified by now, so what differs is validly signed.
+        ``found`` was verified before, so a difference is validly signed.
         """
         pinned = lock.lockfile.verified_deps or {}
         if pinned == found:
             return
-        told = [_dependency(name, pinned, found) for name in sorted({*pinned, *found})]
+        differences = [_difference(name, pinned, found) for name in sorted({*pinned, *found})]
         raise LockUpgradeError(
-            f"lockfile {lock.path}: {'; '.join(text for text in told if text)}",
+            f"lockfile {lock.path}: {'; '.join(filter(None, differences))}",
             lockfile=lock.path,
-            hint=f"accept it with: {_pin_anew(lock)}",
+            hint=f"accept it with: {_update_command(lock)}",
         )
 
     def keep(self, chain: Sequence[ChainElement], dependencies: Mapping[str, str]) -> StoredLock:
-        """Make the lockfile after a first success; blocks for the disk.
+        """Save the lockfile after a first success; blocks for the disk.
 
-        If another run was first, its lockfile stays and is held against this chain: raises
-        ``LockUpgradeError`` if it pins something else.
+        If another run was first, its lockfile stays: raises ``LockUpgradeError`` if that pins
+        other content than this chain.
         """
         made = self._lockfiles.create_lockfile(chain, dependencies)
         try:
@@ -153,9 +151,9 @@ class LockGuard:
             winner = self._lockfiles.find(made.root.tool_id, made.root.version)
             if winner is None:
                 raise
-        if _pins(winner.lockfile) != _pins(made):
+        if pinned_content(winner.lockfile) != pinned_content(made):
             raise LockUpgradeError(
-                f"lockfile {winner.path} was made by another run while this one was under way, "
+                f"lockfile {winner.path} was made by another run at the same time, "
                 "and pins other content",
                 lockfile=winner.path,
                 hint="run the tool again",
@@ -167,28 +165,28 @@ def _version(tool: Resolution, snapshot: Snapshot) -> str:
     try:
         return snapshot.metadata(tool).version or "0.0.0"
     except ItemFormatError:
-        # Of a file that was changed, that it was is worse news than that it cannot be read.
-        snapshot.refuse(tool)
+        # If the file was changed after signing, report that instead of the format error.
+        snapshot.require_trusted(tool)
         raise
 
 
 def _refuse(lock: StoredLock, violations: Sequence[Violation]) -> None:
     for breach, error, hint in _WORST_FIRST:
         if any(violation.breach is breach for violation in violations):
-            # The root is pinned twice, by itself and as the first of the chain.
-            told = "; ".join(dict.fromkeys(violation.message for violation in violations))
+            # The tool is pinned twice: as the root and as the first element of the chain.
+            messages = "; ".join(dict.fromkeys(violation.message for violation in violations))
             unsigned = [
                 one.path for one in violations if one.breach is Breach.TAMPERED and one.path
             ]
             steps = [_command("rye sign", *dict.fromkeys(map(str, unsigned)))] if unsigned else []
             raise error(
-                f"lockfile {lock.path}: {told}",
+                f"lockfile {lock.path}: {messages}",
                 lockfile=lock.path,
-                hint=f"{hint}: {' && '.join([*steps, _pin_anew(lock)])}",
+                hint=f"{hint}: {' && '.join([*steps, _update_command(lock)])}",
             )
 
 
-def _pin_anew(lock: StoredLock) -> str:
+def _update_command(lock: StoredLock) -> str:
     return _command("rye lock --update", lock.lockfile.root.tool_id)
 
 
@@ -203,19 +201,15 @@ def _entry_id(entry: Mapping[str, object]) -> str:
 
 
 def _pins_element(entry: Mapping[str, object], element: ChainElement) -> bool:
-    space = element.space.name
-    return entry.get("integrity") == element.integrity and entry.get("space", space) == space
+    same_space = entry.get("space", element.space) == element.space
+    return entry.get("integrity") == element.integrity and same_space
 
 
-def _dependency(name: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> str:
+def _difference(name: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> str:
     if name not in found:
-        return f"the pinned dependency {name} is gone"
+        return f"the pinned dependency {name} is missing"
     if name not in pinned:
         return f"the dependency {name} is not pinned"
     if pinned[name] != found[name]:
         return f"the dependency {name} is pinned as {pinned[name]}, but is {found[name]}"
     return ""
-
-
-def _pins(lockfile: Lockfile) -> tuple[object, ...]:
-    return (lockfile.root, lockfile.resolved_chain, lockfile.verified_deps or {})

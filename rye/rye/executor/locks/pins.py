@@ -1,4 +1,4 @@
-"""What pinning and checking give: small records, and how one pin differs from another."""
+"""The results of pinning and checking, and the differences between two lockfiles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lilux.primitives.lockfile import Lockfile
 from rye.errors import RyeError
 from rye.executor.locks.file import StoredLock
 
-CheckState = Literal["holds", "superseded", "violated", "corrupt", "gone"]
+CheckState = Literal["ok", "superseded", "mismatch", "corrupt", "missing"]
 
 
 class PinState(Enum):
-    """What pinning has done."""
+    """What pinning did to the lockfile."""
 
     CREATED = "created"
     UNCHANGED = "unchanged"
@@ -24,7 +24,7 @@ class PinState(Enum):
 
 
 class PinChange(NamedTuple):
-    """One element or dependency that is pinned otherwise than before; empty where it was not."""
+    """One element or dependency whose pin changed; ``old`` or ``new`` is empty if not pinned."""
 
     name: str
     old: str
@@ -32,7 +32,7 @@ class PinChange(NamedTuple):
 
 
 class Pinned(NamedTuple):
-    """A tool whose lockfile holds."""
+    """A tool whose lockfile matches its files."""
 
     item_id: str
     version: str
@@ -44,24 +44,24 @@ class Pinned(NamedTuple):
 
 
 class PinCheck(NamedTuple):
-    """One lockfile of the project against the files as they are now."""
+    """One lockfile of the project, checked against the current files."""
 
     path: Path
     item_id: str
     version: str
     state: CheckState
-    """``holds``, ``superseded`` (another version is there, and pinned), ``violated``, ``corrupt``
-    or ``gone`` (there is no such tool any more)."""
+    """``ok``, ``superseded`` (the tool has another version now, which is pinned), ``mismatch``,
+    ``corrupt`` or ``missing`` (the tool no longer exists)."""
     error: RyeError | None = None
 
     @property
     def good(self) -> bool:
-        """Whether it stands in nobody's way."""
+        """True if the lock is valid, or superseded by another."""
         return self.error is None
 
 
 def pinned(lock: StoredLock, state: PinState, old: StoredLock | None = None) -> Pinned:
-    """The record of a lock that was made, found or put in the place of ``old``."""
+    """The record of a lock that was made, found, or written over ``old``."""
     root, entries = lock.lockfile.root, lock.lockfile.resolved_chain
     return Pinned(
         item_id=root.tool_id,
@@ -75,7 +75,7 @@ def pinned(lock: StoredLock, state: PinState, old: StoredLock | None = None) -> 
 
 
 def _changes(old: Lockfile, new: Lockfile) -> tuple[PinChange, ...]:
-    before, after = _told(old), _told(new)
+    before, after = _summary(old), _summary(new)
     return tuple(
         PinChange(name, before.get(name, ""), after.get(name, ""))
         for name in dict.fromkeys((*after, *before))
@@ -83,18 +83,13 @@ def _changes(old: Lockfile, new: Lockfile) -> tuple[PinChange, ...]:
     )
 
 
-def _told(lockfile: Lockfile) -> dict[str, str]:
-    """Each pinned file and what it is pinned as, for a person."""
-    told = {str(entry.get("item_id")): _entry(entry) for entry in lockfile.resolved_chain}
-    return told | {
+def _summary(lockfile: Lockfile) -> dict[str, str]:
+    """Each pinned file and its pin, for people."""
+    summary = {str(entry.get("item_id")): _entry(entry) for entry in lockfile.resolved_chain}
+    return summary | {
         name: str(digest)[:12] for name, digest in (lockfile.verified_deps or {}).items()
     }
 
 
 def _entry(entry: Mapping[str, Any]) -> str:
     return f"{entry.get('version')} {str(entry.get('integrity'))[:12]} ({entry.get('space')})"
-
-
-def content_of(lockfile: Lockfile) -> tuple[object, ...]:
-    """What it pins, whenever it was made."""
-    return (lockfile.root, lockfile.resolved_chain, lockfile.verified_deps or {})

@@ -1,4 +1,4 @@
-"""Where the entries of a lockfile are checked against the files that are there now."""
+"""Checks the entries of a lockfile against the current files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Breach(Enum):
-    """How an element can differ from what was pinned, from the mildest to the worst."""
+    """How an element can differ from its pin, from the mildest to the worst."""
 
     MISSING = "missing"
     UPGRADE = "upgrade"
@@ -29,7 +29,7 @@ class Breach(Enum):
 
 
 class Violation(Record, frozen=True, kw_only=True):
-    """One entry that does not hold, in words and for a program."""
+    """One entry that does not match, as text and as fields."""
 
     breach: Breach
     item_id: str
@@ -40,24 +40,24 @@ class Violation(Record, frozen=True, kw_only=True):
 
 
 class IntegrityResult(Record, frozen=True, kw_only=True):
-    """The verdict over a locked chain, with every violation."""
+    """Every mismatch between a locked chain and the current files."""
 
     violations: tuple[Violation, ...] = ()
 
     @property
     def success(self) -> bool:
-        """Whether every entry holds."""
+        """True if every entry matches."""
         return not self.violations
 
 
 class IntegrityVerifier:
-    """Checks lock entries against the files as ``snapshot`` reads them.
+    """Checks lock entries against the files of ``snapshot``.
 
-    Without one, against those of this machine as they are at each call.
+    Without a snapshot, against the files of this machine at the time of each call.
     """
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
-        self._look: Callable[[], Snapshot] = (
+        self._snapshot: Callable[[], Snapshot] = (
             Library(Context.from_machine()).snapshot if snapshot is None else lambda: snapshot
         )
 
@@ -66,11 +66,13 @@ class IntegrityVerifier:
     ) -> IntegrityResult:
         """Resolve every entry and compare its space and hash with what is pinned.
 
-        An entry is looked for from the space of the one before it, as a chain is built; ``tool``
-        says where the first one leads, if that is known. Raises nothing for what an entry says; a
-        file that cannot be read raises as the reader does.
+        An entry is resolved from the space of the one before it, as when a chain is built;
+        ``tool`` is the resolution of the first one, if it is known. A malformed entry is a
+        violation and not an exception; a file that cannot be read raises the reader's error.
         """
-        return IntegrityResult(violations=tuple(_violations(resolved_chain, self._look(), tool)))
+        return IntegrityResult(
+            violations=tuple(_violations(resolved_chain, self._snapshot(), tool))
+        )
 
 
 def _violations(
@@ -97,7 +99,7 @@ def _violations(
             yield Violation(
                 breach=Breach.MISSING,
                 item_id=item_id,
-                message=f"{item_id!r} is pinned, but has no file any more",
+                message=f"{item_id!r} is pinned, but no longer has a file",
             )
             return
         yield from _differences(entry, resolution, snapshot)

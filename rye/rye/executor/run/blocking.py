@@ -1,16 +1,17 @@
-"""A call by a program that has no event loop and does nothing else meanwhile.
+"""A call from a program without an event loop, which waits until the call ends.
 
 ::
 
     result = execute_blocking("rye/bash/bash", {"command": "echo hi"}, context=context)
 
-It is the same call, station by station: the coroutine of ``PrimitiveExecutor.execute`` is driven by
-hand, with a subprocess primitive that never suspends. Only a chain that ends in another primitive
-needs an event loop, and gets one.
+The call is prepared and finished as in ``PrimitiveExecutor.execute``; only the subprocess primitive
+is another one, which blocks. A chain that ends in another primitive gets an event loop for that
+primitive.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from lilux.primitives.subprocess.blocking import BlockingSubprocess
@@ -19,18 +20,21 @@ from lilux.sha256 import prefer_interpreter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from types import TracebackType
+    from typing import Any, Self
 
     from rye.context import Context
+    from rye.executor.chain.snapshot import Snapshot
+    from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.prepare import Preparer
     from rye.executor.run.result import ExecutionResult
 
-    Parameters = Mapping[str, Any]
-    ReadBySchema = Callable[[Mapping[str, Any] | None], Parameters]
+    OnOutput = Callable[[str, str], None]
 
 
 def execute_blocking(
     item_id: str,
-    parameters: Parameters | ReadBySchema | None = None,
+    parameters: Mapping[str, Any] | None = None,
     *,
     context: Context | None = None,
     validate_chain: bool = True,
@@ -38,34 +42,146 @@ def execute_blocking(
     dry_run: bool = False,
     frozen: bool = False,
     timeout: float | None = None,
-    on_output: Callable[[str, str], None] | None = None,
+    on_output: OnOutput | None = None,
 ) -> ExecutionResult:
-    """``PrimitiveExecutor(context=context).execute(…)``, to its end.
+    """Run the tool like ``PrimitiveExecutor(context=context).execute(…)``, and wait for its end.
 
-    ``parameters`` may be a function that makes them of the schema that the item declares, of which
-    nothing is verified yet; what it raises is raised. ``on_output`` must be a plain function.
-    ``KeyboardInterrupt`` ends the job, with all that it started, before it is raised; so does the
-    death of this process.
+    ``on_output`` must be a plain function. ``KeyboardInterrupt`` is raised after the job and all
+    its processes have ended; they also end when this process dies.
     """
-    prefer_interpreter()
-    with BlockingSubprocess() as subprocess:
-        if not dry_run:
-            # It gets ready while the stations are imported and passed.
-            subprocess.start_early()
-        from rye.executor.run.blocking_executor import BlockingExecutor
-
-        executor = BlockingExecutor(context, subprocess)
-        if callable(parameters):
-            parameters = parameters(executor.declared_schema(item_id))
-        return executor.run(
-            executor.execute(
-                item_id,
-                parameters,
-                validate_chain=validate_chain,
-                use_lockfile=use_lockfile,
-                dry_run=dry_run,
-                frozen=frozen,
-                timeout=timeout,
-                on_output=on_output,
-            )
+    with BlockingExecutor(context, start_helper=not dry_run) as executor:
+        return executor.execute(
+            item_id,
+            parameters,
+            validate_chain=validate_chain,
+            use_lockfile=use_lockfile,
+            dry_run=dry_run,
+            frozen=frozen,
+            timeout=timeout,
+            on_output=on_output,
         )
+
+
+class BlockingExecutor:
+    """``PrimitiveExecutor`` for one call at a time, in one thread. Use it as a context manager.
+
+    Entering starts the helper process, which gets ready while the modules of this package are
+    imported and the call is prepared; ``start_helper=False`` saves that for a dry run. The imports
+    inside the methods are there for the same reason.
+    """
+
+    def __init__(self, context: Context | None = None, *, start_helper: bool = True) -> None:
+        self._context = context
+        self._start_helper = start_helper
+        self._subprocess = BlockingSubprocess()
+        self._preparer: Preparer | None = None
+        self._seen: tuple[str, Snapshot] | None = None
+
+    def __enter__(self) -> Self:
+        prefer_interpreter()
+        if self._start_helper:
+            self._subprocess.start_early()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._subprocess.close()
+
+    def declared_schema(self, item_id: str) -> Mapping[str, Any] | None:
+        """The schema of the parameters as the item's file declares it. Nothing is verified.
+
+        ``None`` also for an item that cannot be found or read: executing it reports the reason. A
+        call of the same item that follows at once uses the file as it was read here.
+        """
+        from rye.errors import RyeError
+
+        snapshot = self._parts().library.snapshot()
+        self._seen = (item_id, snapshot)
+        try:
+            return snapshot.metadata(snapshot.resolve(item_id)).config_schema
+        except RyeError:
+            return None
+
+    def execute(
+        self,
+        item_id: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        validate_chain: bool = True,
+        use_lockfile: bool = True,
+        dry_run: bool = False,
+        frozen: bool = False,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ExecutionResult:
+        """As :func:`execute_blocking`."""
+        from rye.executor.run.failure import failure_of
+        from rye.executor.run.finish import result_of, save_lock
+        from rye.executor.run.outcome import outcome_of
+        from rye.executor.run.prepare import CallOptions, Preparation
+
+        started = time.perf_counter()
+        options = CallOptions(
+            validate_chain=validate_chain,
+            use_lockfile=use_lockfile,
+            frozen=frozen,
+            timeout=timeout,
+        )
+        parts = self._parts()
+        preparation = Preparation(parts, item_id, options, snapshot=self._snapshot_of(item_id))
+        try:
+            call = preparation.prepare(parameters)
+            if dry_run:
+                from rye.executor.run.plan import planned
+
+                outcome = planned(call, parts.context)
+            else:
+                ran = self._run(call.config, on_output)
+                outcome = outcome_of(call.config, ran, call.chain)
+                if outcome.success and call.needs_lock:
+                    outcome = save_lock(parts.locks, call, outcome)
+        except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
+            outcome = failure_of(error)
+        result = result_of(outcome, preparation.chain, started)
+        parts.flush()
+        return result
+
+    def _parts(self) -> Preparer:
+        if self._preparer is None:
+            from rye.context import Context
+            from rye.executor.run.prepare import Preparer
+            from rye.executor.run.primitives import PRIMITIVE_MAP
+
+            self._preparer = Preparer(self._context or Context.from_machine(), PRIMITIVE_MAP)
+        return self._preparer
+
+    def _snapshot_of(self, item_id: str) -> Snapshot | None:
+        """The snapshot that :meth:`declared_schema` made for this call, if it was just asked."""
+        seen, self._seen = self._seen, None
+        return seen[1] if seen is not None and seen[0] == item_id else None
+
+    def _run(self, config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+        from rye.spaces.reserved import SUBPROCESS
+
+        if config.primitive_id == SUBPROCESS:
+            return self._subprocess.execute(config.config, config.params, on_output=on_output)
+        return _run_in_loop(config, on_output)
+
+
+def _run_in_loop(config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+    """Run any other primitive, in an event loop that ends with it."""
+    from rye.executor.run.interruptible_loop import run_interruptibly
+    from rye.executor.run.primitives import PRIMITIVE_MAP, PrimitivePool
+
+    async def run() -> Any:
+        pool = PrimitivePool(PRIMITIVE_MAP)
+        try:
+            return await pool.run(config, on_output)
+        finally:
+            await pool.aclose()
+
+    return run_interruptibly(run())

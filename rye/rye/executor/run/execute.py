@@ -1,51 +1,48 @@
-"""From an item id and parameters to a result: the stations of one call, in their order."""
+"""``PrimitiveExecutor``: a call is prepared, run and finished.
+
+A call is prepared on the event loop's thread, which takes a fraction of a millisecond. A call with
+many dependencies to verify would block the loop, so it is prepared in a worker thread. That thread
+has a :class:`Preparer` to itself, with separate caches, and is the only one that touches it: the
+two threads share nothing but the frozen context, and no lock is needed.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType, coroutine
-
-from lilux.primitives.errors import LiluxError
-from lilux.record import replaced
+from types import TracebackType
 
 from rye.context import Context
-from rye.errors import LockError, RyeError
-from rye.executor.caches import BoundedDict, CacheEntry
-from rye.executor.chain.anchor import Anchor, resolve_anchor
-from rye.executor.chain.build import (
-    MAX_CHAIN_DEPTH,
-    Chain,
-    build_chain,
-    describe_chain,
-    is_current,
-    remembered,
-)
-from rye.executor.chain.dependencies import verify_dependencies
-from rye.executor.chain.snapshot import Library, Snapshot
-from rye.executor.chain.validate import ChainValidator
-from rye.executor.config.build import ConfigBuilder, ExecutionConfig
-from rye.executor.config.environment import ChainEnvironment, Environments
-from rye.executor.locks.file import LockfileResolver
-from rye.executor.locks.guard import LockGuard
+from rye.executor.chain.anchor import Anchor
+from rye.executor.chain.build import MAX_CHAIN_DEPTH, Chain
+from rye.executor.chain.dependencies import ManyDependencies
+from rye.executor.chain.snapshot import CacheEntry
+from rye.executor.config.build import ExecutionConfig
+from rye.executor.config.environment import ChainEnvironment
 
 # Not when something fails: then there may be no descriptor left to import it with.
-from rye.executor.run.failure import failure_of, refuse_bad_options
+from rye.executor.run.failure import failure_of
+from rye.executor.run.finish import result_of, save_lock
 from rye.executor.run.outcome import Outcome, outcome_of
-from rye.executor.run.parameters import ParameterGate
+from rye.executor.run.prepare import CallOptions, Preparation, PreparedCall, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP, OnOutput, PrimitivePool
 from rye.executor.run.result import ExecutionResult
-from rye.items.element import ChainElement
+from rye.items.element import ChainElement, Metadata
 from rye.spaces.model import Resolution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Self
+    from asyncio import Future
+    from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
+    from typing import Any, ClassVar, Self, TypeVar
+
+    Result = TypeVar("Result")
 
 
 class PrimitiveExecutor:
-    """Runs tools by their ids. Any number of calls may be under way in one event loop.
+    """Runs tools by their ids. Any number of calls may run at once in one event loop.
 
     Use it as an async context manager, or call :meth:`aclose`, to close idle connections.
     """
@@ -61,26 +58,11 @@ class PrimitiveExecutor:
         *,
         context: Context | None = None,
     ) -> None:
-        """``context`` takes the place of the three paths and of the environment of the process."""
+        """``context`` replaces the three paths and the environment of the process."""
         self.context = context or Context.from_machine(project_path, user_space, system_space)
-        self._library = Library(self.context)
-        self._chain_cache: dict[str, CacheEntry[Chain]] = BoundedDict()
-        self._metadata_cache = self._library.metadata_cache
-        self._validator = ChainValidator()
-        self._locks = LockGuard(
-            LockfileResolver(
-                self.context,
-                spaces=self._library.resolver.spaces,
-                disk_cache=self._library.disk_cache,
-            )
-        )
-        self._parameters = ParameterGate(self._library.disk_cache)
-        self._environments = Environments(self.context)
-        self._configs = ConfigBuilder(self.context)
-        self._primitives = self._pool()
-
-    def _pool(self) -> PrimitivePool:
-        return PrimitivePool(self.PRIMITIVE_MAP)
+        self._preparer = Preparer(self.context, self.PRIMITIVE_MAP)
+        self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
+        self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
 
     async def __aenter__(self) -> Self:
         return self
@@ -94,9 +76,10 @@ class PrimitiveExecutor:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close what the primitives hold open. The executor may be used again."""
+        """Close idle connections. The executor may be used again."""
         await self._primitives.aclose()
-        self._library.disk_cache.flush()
+        await self._worker.aclose()
+        self._preparer.flush()
 
     async def execute(
         self,
@@ -110,96 +93,60 @@ class PrimitiveExecutor:
         timeout: float | None = None,  # noqa: ASYNC109 - of the job, and by the specification
         on_output: OnOutput | None = None,
     ) -> ExecutionResult:
-        """Run the tool ``item_id``; never raises anything but cancellation, which ends the job.
+        """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
-        ``timeout`` in seconds goes before the chain's own. ``frozen`` refuses a tool without a
-        lockfile. ``on_output(stream, text)`` gets output as it comes. A ``dry_run`` does all but
-        run, and gives the plan as ``data`` and as ``metadata["plan"]``.
+        ``timeout`` in seconds takes precedence over the chain's. ``frozen`` refuses a tool without
+        a lockfile. ``on_output(stream, text)`` receives output as it arrives. A ``dry_run``
+        prepares the call without running it: ``data`` and ``metadata["plan"]`` are the plan.
         """
         started = time.perf_counter()
-        chain: Chain = ()
-        try:
-            refuse_bad_options(timeout)
-            locked = use_lockfile or frozen
-            snapshot = self._library.snapshot()
-            known = self._known_chain(item_id, snapshot)
-            tool = known[0].resolution if known else self._resolve_tool_path(item_id, snapshot)
-            lock = self._locks.verify(tool, snapshot, known, frozen=frozen) if locked else None
-            chain = known or self._build_chain(item_id, snapshot)
-            if lock is not None:
-                self._locks.confirm_chain(lock, chain)
-            if validate_chain:
-                self._validator.require_valid(chain)
-            params = self._parameters.admit(chain[0], parameters)
-            env = self._resolve_chain_env(chain)
-            anchor = resolve_anchor(chain, self.context)
-            dependencies = await self._verify_dependencies(chain, anchor, snapshot)
-            if lock is not None:
-                self._locks.confirm_dependencies(lock, dependencies)
-            config = self._build_execution_config(chain, params, env, anchor, timeout=timeout)
-            if dry_run:
-                from rye.executor.run.plan import masked_config, planned
-
-                shown = masked_config(chain, params, env, anchor, self.context)
-                outcome = planned(chain, config, shown, lock, dependencies, use_lockfile=locked)
-            else:
-                ran = await self._primitives.run(
-                    config.primitive_id, config.config, config.params, on_output
-                )
-                outcome = outcome_of(config, ran, chain)
-                if outcome.success and locked and lock is None and chain[0].path is not None:
-                    outcome = await self._keep_lock(chain, dependencies, outcome)
-        except Exception as error:  # noqa: BLE001 - the promise is a result for whatever goes wrong
-            outcome = failure_of(error)
-        return ExecutionResult(
-            success=outcome.success,
-            data=outcome.data,
-            error=outcome.error,
-            duration_ms=(time.perf_counter() - started) * 1000,
-            chain=describe_chain(chain),
-            metadata=outcome.metadata,
+        options = CallOptions(
+            validate_chain=validate_chain,
+            use_lockfile=use_lockfile,
+            frozen=frozen,
+            timeout=timeout,
         )
+        preparation = Preparation(self._preparer, item_id, options)
+        try:
+            try:
+                call = preparation.prepare(parameters, few=True)
+            except ManyDependencies:
+                preparation = await self._worker.start(item_id, options)
+                call = await self._worker.prepare(preparation, parameters)
+            if dry_run:
+                from rye.executor.run.plan import planned
 
-    def _resolve_tool_path(self, item_id: str, snapshot: Snapshot | None = None) -> Resolution:
-        """Where the item is: project, user or system space, in this order."""
-        return (snapshot or self._library.snapshot()).resolve(item_id)
+                outcome = planned(call, self.context)
+            else:
+                ran = await self._primitives.run(call.config, on_output)
+                outcome = outcome_of(call.config, ran, call.chain)
+                if outcome.success and call.needs_lock:
+                    outcome = await self._worker.save_lock(call, outcome)
+        except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
+            outcome = failure_of(error)
+        return result_of(outcome, preparation.chain, started)
 
-    def _build_chain(self, item_id: str, snapshot: Snapshot | None = None) -> Chain:
-        """The chain ``[tool, …, primitive]``, from the cache if building it would give the same."""
-        snapshot = snapshot or self._library.snapshot()
-        known = self._known_chain(item_id, snapshot)
-        if known is not None:
-            return known
-        chain = build_chain(item_id, snapshot, self.PRIMITIVE_MAP)
-        self._chain_cache[item_id] = remembered(chain, snapshot)
-        return chain
+    # The names that the specification gives to single steps.
 
-    def _known_chain(self, item_id: str, snapshot: Snapshot) -> Chain | None:
-        """The chain of the cache, if building it anew would give the same; else it is dropped."""
-        entry = self._chain_cache.get(item_id) if type(item_id) is str else None
-        if entry is None:
-            return None
-        if not is_current(entry, item_id, snapshot):
-            del self._chain_cache[item_id]
-            return None
-        if entry.watch is None:
-            self._chain_cache[item_id] = remembered(entry.data, snapshot)
-        return entry.data
+    @property
+    def _chain_cache(self) -> dict[str, CacheEntry[Chain]]:
+        return self._preparer.chains.cache
+
+    @property
+    def _metadata_cache(self) -> dict[Path, CacheEntry[Metadata]]:
+        return self._preparer.library.metadata_cache
+
+    def _resolve_tool_path(self, item_id: str) -> Resolution:
+        """Resolve the item: project, then user, then system space."""
+        return self._preparer.library.snapshot().resolve(item_id)
+
+    def _build_chain(self, item_id: str) -> Chain:
+        """The chain ``[tool, …, primitive]``, from the cache if it is current."""
+        return self._preparer.chains.build(item_id, self._preparer.library.snapshot())
 
     def _resolve_chain_env(self, chain: Sequence[ChainElement]) -> ChainEnvironment:
         """The environment, from the primitive to the tool; a later element overrides."""
-        return self._environments.resolve(chain)
-
-    async def _verify_dependencies(
-        self, chain: Chain, anchor: Anchor | None, snapshot: Snapshot
-    ) -> dict[str, str]:
-        """The content hashes of what the chain brings along; most chains bring nothing.
-
-        There may be thousands, so other tasks have their turns in between.
-        """
-        if all(one.metadata.anchor is None and one.metadata.verify_deps is None for one in chain):
-            return {}
-        return await coroutine(verify_dependencies)(chain, anchor, snapshot.vouch)
+        return self._preparer.environments.resolve(chain)
 
     def _build_execution_config(
         self,
@@ -210,25 +157,54 @@ class PrimitiveExecutor:
         *,
         timeout: float | None = None,
     ) -> ExecutionConfig:
-        """The rendered config of the primitive that the chain ends in."""
-        return self._configs.build(chain, parameters, env, anchor, timeout=timeout)
+        """The rendered config of the primitive at the end of the chain."""
+        return self._preparer.configs.build(chain, parameters, env, anchor, timeout=timeout)
 
-    async def _keep_lock(
-        self, chain: Chain, dependencies: Mapping[str, str], outcome: Outcome
-    ) -> Outcome:
-        """Pin the chain after its first success.
 
-        What ran did run: a lockfile that cannot be written is told in the metadata. Only one that
-        another run has made in the meantime, for other content, turns the outcome into a failure.
-        """
-        try:
-            kept = await self._primitives.beside(lambda: self._locks.keep(chain, dependencies))
-        except LockError as error:
-            failed = failure_of(error)
-            metadata = {**outcome.metadata, **failed.metadata}
-            return replaced(outcome, success=False, error=failed.error, metadata=metadata)
-        except (RyeError, LiluxError, OSError) as error:
-            told = {"lockfile_error": failure_of(error).error}
-        else:
-            told = {"lockfile_created": str(kept.path)}
-        return replaced(outcome, metadata={**outcome.metadata, **told})
+class _Worker:
+    """A thread and a :class:`Preparer` that only this thread touches.
+
+    Both are made when they are first needed. Calls wait for their turn in it. Cancelling a call
+    does not stop its step in the thread, but nothing uses the result.
+    """
+
+    def __init__(self, context: Context, primitives: Mapping[str, type[Any]]) -> None:
+        self._context = context
+        self._primitives = primitives
+        self._preparer: Preparer | None = None
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def start(self, item_id: str, options: CallOptions) -> Preparation:
+        """A preparation for :meth:`prepare`."""
+        return await self._run(lambda: Preparation(self._own_preparer(), item_id, options))
+
+    async def prepare(
+        self, preparation: Preparation, parameters: Mapping[str, Any] | None
+    ) -> PreparedCall:
+        """``preparation.prepare(parameters)``, with any number of dependencies."""
+        return await self._run(lambda: preparation.prepare(parameters))
+
+    async def save_lock(self, call: PreparedCall, outcome: Outcome) -> Outcome:
+        """:func:`rye.executor.run.finish.save_lock`, which waits for the disk."""
+        return await self._run(lambda: save_lock(self._own_preparer().locks, call, outcome))
+
+    async def aclose(self) -> None:
+        """End the thread. It starts again when it is needed."""
+        if self._threads is not None:
+            await self._run(lambda: self._own_preparer().flush())
+            self._threads.shutdown(wait=False)
+            self._threads = None
+
+    def _own_preparer(self) -> Preparer:
+        if self._preparer is None:
+            self._preparer = Preparer(self._context, self._primitives)
+        return self._preparer
+
+    def _run(self, work: Callable[[], Result]) -> Future[Result]:
+        from asyncio import get_running_loop
+
+        if self._threads is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(1, thread_name_prefix="rye-prepare")
+        return get_running_loop().run_in_executor(self._threads, work)

@@ -1,4 +1,4 @@
-"""An exception as the outcome of a call."""
+"""Turns an exception into the outcome of a call."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 
 from lilux.primitives.errors import LiluxError
 
-from rye.errors import ItemNotFoundError, LockError, ParameterError, RyeError
-from rye.executor.config.build import MAX_SECONDS
+from rye.errors import ItemNotFoundError, LockError, RyeError
 from rye.executor.run.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -18,16 +17,17 @@ _PACKAGE = Path(__file__).parents[2]
 
 
 def failure_of(error: Exception) -> Outcome:
-    """The outcome for ``error``, with its type and what it carries.
+    """The outcome for ``error``, with its type and its fields.
 
-    An exception that nobody foresaw is told by its type and place alone: its text may hold values.
+    Of an unexpected exception only the type and the place are reported: its text may contain
+    values.
     """
     metadata: dict[str, Any] = {
         "error_type": type(error).__name__,
-        "hint": getattr(error, "hint", "") or _last_part(error),
+        "hint": getattr(error, "hint", ""),
     }
     if isinstance(error, RyeError | LiluxError):
-        metadata.update(_carried(error))
+        metadata.update(_fields_of(error))
         return Outcome(success=False, data=None, error=str(error), metadata=metadata)
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
@@ -43,37 +43,15 @@ def failure_of(error: Exception) -> Outcome:
     )
 
 
-def refuse_bad_options(timeout: Any) -> None:
-    """Raise ``ParameterError`` for a ``timeout`` that is no positive number of seconds."""
-    if timeout is None:
-        return
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not (number and timeout > 0 and timeout != float("inf")):
-        issue = "timeout: expected a positive number"
-    elif timeout > MAX_SECONDS:
-        issue = f"timeout: expected at most {MAX_SECONDS}"
-    else:
-        return
-    raise ParameterError("wrong call", [issue], hint="pass seconds, or leave out")
-
-
-def _last_part(error: Exception) -> str:
-    """What to do, which ends the message of every error of ours, also one that was passed on."""
-    if not isinstance(error, RyeError | LiluxError):
-        return ""
-    _, semicolon, todo = str(error).rpartition("; ")
-    return todo if semicolon else ""
-
-
-def _carried(error: Exception) -> dict[str, Any]:
-    carried: dict[str, Any] = {}
+def _fields_of(error: Exception) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     if isinstance(error, ItemNotFoundError) and error.nearest:
-        carried["nearest"] = list(error.nearest)
+        fields["nearest"] = list(error.nearest)
     if isinstance(error, LockError):
-        carried["lockfile"] = str(error.lockfile)
+        fields["lockfile"] = str(error.lockfile)
     if issues := getattr(error, "issues", None):
-        carried["issues"] = list(issues)
-    return carried
+        fields["issues"] = list(issues)
+    return fields
 
 
 def _place(error: Exception) -> str:

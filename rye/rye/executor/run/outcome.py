@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from lilux.record import Record, field, replaced
 
-from rye.executor.run.primitives import HTTP_CLIENT, SUBPROCESS
 from rye.items.element import ChainElement
+from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Parameters against the schema of the tool, before anything runs."""
+"""Checks the parameters of a call against the schema of the tool, before anything runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lilux.record import Record
 from rye.cache.disk import DiskCache
 from rye.errors import ItemFormatError, ParameterError
 from rye.executor.caches import BoundedDict
+from rye.executor.config.build import MAX_SECONDS
 from rye.formats import format_of
 from rye.items.element import ChainElement
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from lilux.schemas.schema_validator import CompiledSchema
 
-# Of a tool that declares nothing, at least this much is known.
+# For a tool without a schema.
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
@@ -38,10 +39,10 @@ class ParameterGate:
         self._gates: dict[tuple[str, str], _Gate] = BoundedDict()
 
     def admit(self, tool: ChainElement, parameters: Any) -> dict[str, Any]:
-        """The parameters as the tool will see them: validated, with the defaults of its schema.
+        """The validated parameters, with the defaults of the schema.
 
-        Raises ``ParameterError`` with every issue, and ``ItemFormatError`` for a schema that is
-        itself invalid. The input is not changed.
+        Raises ``ParameterError`` with every issue, and ``ItemFormatError`` for an invalid schema.
+        The input is not changed.
         """
         given = {} if parameters is None else parameters
         if given == {} and type(given) is dict:
@@ -49,9 +50,10 @@ class ParameterGate:
         return self._admit(tool, given)
 
     def _admit_nothing(self, tool: ChainElement) -> dict[str, Any]:
-        """What a call without parameters comes to depends on the file alone, so that is kept.
+        """The defaults of a call without parameters, from the disk cache if possible.
 
-        A program that calls a tool again is one that stays, and for which a gate is worth its time.
+        They depend on the file alone. From the second call on, compiling the schema is worth its
+        time.
         """
         if tool.path is None or tool.integrity in self._called:
             return self._admit(tool, {})
@@ -74,7 +76,9 @@ class ParameterGate:
                 given = _filled(given, gate)
         except SchemaError as error:
             raise ItemFormatError(
-                tool.path or tool.space.root, f"the schema of the parameters: {error}"
+                tool.path or tool.resolution.space.root,
+                f"the schema of the parameters: {error.reason}",
+                hint=error.hint,
             ) from error
         result = gate.compiled.validate(given)
         if not result.valid:
@@ -99,11 +103,25 @@ class ParameterGate:
         return gate
 
 
+def check_timeout(timeout: Any) -> None:
+    """Raise ``ParameterError`` for a ``timeout`` that is not a positive number of seconds."""
+    if timeout is None:
+        return
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not (number and timeout > 0 and timeout != float("inf")):
+        issue = "timeout: expected a positive number"
+    elif timeout > MAX_SECONDS:
+        issue = f"timeout: expected at most {MAX_SECONDS}"
+    else:
+        return
+    raise ParameterError("wrong call", [issue], hint="pass seconds, or leave it out")
+
+
 def _filled(given: dict[str, Any], gate: _Gate) -> dict[str, Any]:
     from lilux.schemas.json_shape import json_fault
     from lilux.schemas.schema_validator import with_defaults
 
-    # What is not JSON may be circular; the validation tells where.
+    # A value that is not JSON may be circular; the validation reports where.
     return given if json_fault(given) else with_defaults(given, gate.schema)
 
 

@@ -1,69 +1,38 @@
-"""The plan that a dry run gives: what would run, without a value of the environment.
+"""The plan that a dry run returns: what would run, without values of the environment.
 
-What it shows is rendered with an environment in which every variable but interpreters and shells
-has its own name as its value: a token that an author put on a command line shows as ``${TOKEN}``.
-The config that would run was made before, so that a plan fails where the run would.
+The plan is rendered with an environment in which the value of every variable, except for
+interpreters and shells, is its name: a token on a command line shows as ``${TOKEN}``. The real
+config is built before, so a dry run fails where the run would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from lilux.record import replaced
 
 from rye.context import Context
-from rye.executor.chain.anchor import Anchor
 from rye.executor.chain.build import describe_chain
 from rye.executor.config.build import ExecutionConfig, build_execution_config
-from rye.executor.config.environment import ChainEnvironment
 from rye.executor.config.http import shown_request
 from rye.executor.config.merge import interpreter_variables
 from rye.executor.config.shells import is_shell
-from rye.executor.locks.file import StoredLock
 from rye.executor.run.outcome import Outcome
-from rye.executor.run.primitives import HTTP_CLIENT, SUBPROCESS
-from rye.items.element import ChainElement
+from rye.executor.run.prepare import PreparedCall
+from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-def masked_config(
-    chain: Sequence[ChainElement],
-    parameters: Mapping[str, Any],
-    env: ChainEnvironment,
-    anchor: Anchor | None,
-    context: Context,
-) -> ExecutionConfig:
-    """The config with ``${NAME}`` for each value of the environment.
-
-    Interpreters stay as they are, and so do shells, which decide what is quoted.
-    """
-    shown = interpreter_variables(chain)
-    masked = {
-        name: value if name in shown or not value or is_shell(value) else f"${{{name}}}"
-        for name, value in env.env.items()
-    }
-    return build_execution_config(
-        chain, parameters, replaced(env, env=masked), anchor, context, masked=True
-    )
-
-
-def planned(
-    chain: Sequence[ChainElement],
-    config: ExecutionConfig,
-    shown: ExecutionConfig,
-    lock: StoredLock | None,
-    dependencies: Mapping[str, str],
-    *,
-    use_lockfile: bool,
-) -> Outcome:
-    """The outcome of a dry run: ``config`` would run, ``shown`` is the same with values masked.
+def planned(call: PreparedCall, context: Context) -> Outcome:
+    """The outcome of a dry run.
 
     Raises :class:`ConfigTemplateError` for a request that could not be sent.
     """
+    chain, config, lock = call.chain, call.config, call.lock
     settings = config.config
+    shown = _masked_config(call, context)
+    unlocked = "absent" if call.options.locked else "not used"
     plan: dict[str, Any] = {
         "item_id": chain[0].item_id,
         "primitive": config.primitive_id,
@@ -75,10 +44,10 @@ def planned(
             if element.path is not None
         ],
         "lock": {
-            "state": "verified" if lock else "absent" if use_lockfile else "not used",
+            "state": "verified" if lock else unlocked,
             "path": str(lock.path) if lock else None,
         },
-        "dependencies": dict(dependencies),
+        "dependencies": dict(call.dependencies),
         "timeout": settings.get("timeout"),
     }
     if config.primitive_id == SUBPROCESS:
@@ -90,3 +59,24 @@ def planned(
     else:
         plan["config_keys"] = sorted(settings)
     return Outcome(success=True, data=plan, metadata={"plan": plan})
+
+
+def _masked_config(call: PreparedCall, context: Context) -> ExecutionConfig:
+    """The config with ``${NAME}`` for each value of the environment.
+
+    Interpreters keep their values, and so do shells, which decide what is quoted.
+    """
+    env = call.environment
+    shown = interpreter_variables(call.chain)
+    masked = {
+        name: value if name in shown or not value or is_shell(value) else f"${{{name}}}"
+        for name, value in env.env.items()
+    }
+    return build_execution_config(
+        call.chain,
+        call.parameters,
+        replaced(env, env=masked),
+        call.anchor,
+        context,
+        masked=True,
+    )

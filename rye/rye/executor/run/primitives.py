@@ -1,8 +1,8 @@
-"""Which class a chain may end in, and the objects that run.
+"""The primitives that a chain may end in, and the objects that run jobs.
 
-Lilux brings two primitives. A package adds one through the entry point group ``rye.primitives``:
-the name is the item id, the value ``module:Class`` with ``async execute(config, params)``. It
-cannot take the id of another.
+Lilux has two primitives. A package adds one through the entry point group ``rye.primitives``: the
+name is the item id, the value ``module:Class`` with ``async execute(config, params)``. It cannot
+replace another primitive.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS, primitive_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import Any
 
-    Result = TypeVar("Result")
+    from rye.executor.config.build import ExecutionConfig
 
 __all__ = [
     "HTTP_CLIENT",
@@ -38,11 +38,11 @@ _BUILT_IN = {
 
 
 class PrimitiveMap(Mapping[str, "type[Any]"]):
-    """Item id → class. A class is imported when it is asked for, and packages are searched when
-    an id is not one of Lilux's own.
+    """Item id → class. A class is imported on first use; entry points are searched only for an id
+    that is not Lilux's.
 
-    Looking up raises ``UnknownPrimitiveError`` for an entry point that cannot be used, ``KeyError``
-    for an id that nobody announces.
+    A lookup raises ``UnknownPrimitiveError`` for an entry point that cannot be used, ``KeyError``
+    for an unknown id.
     """
 
     def __getitem__(self, item_id: str) -> type[Any]:
@@ -69,29 +69,18 @@ class PrimitivePool:
         self._classes = primitives
         self._objects: dict[str, Any] = {}
 
-    async def run(
-        self,
-        primitive_id: str,
-        config: dict[str, Any],
-        params: dict[str, Any],
-        on_output: OnOutput | None = None,
-    ) -> Any:
-        """What the primitive's ``execute`` gives. Output is reported by those that can."""
-        primitive = self._objects.get(primitive_id)
+    async def run(self, config: ExecutionConfig, on_output: OnOutput | None = None) -> Any:
+        """Call the primitive and return its result. ``on_output`` is ignored by those without."""
+        primitive = self._objects.get(config.primitive_id)
         if primitive is None:
-            primitive = self._objects[primitive_id] = self._classes[primitive_id]()
-        if on_output is not None and _reports_output(primitive):
-            return await primitive.execute(config, params, on_output=on_output)
-        return await primitive.execute(config, params)
-
-    async def beside(self, work: Callable[[], Result]) -> Result:
-        """What ``work`` gives, which blocks: it must not hold up whatever else is under way."""
-        import asyncio
-
-        return await asyncio.to_thread(work)
+            primitive = self._classes[config.primitive_id]()
+            self._objects[config.primitive_id] = primitive
+        if on_output is not None and _takes_on_output(primitive):
+            return await primitive.execute(config.config, config.params, on_output=on_output)
+        return await primitive.execute(config.config, config.params)
 
     async def aclose(self) -> None:
-        """Close what the primitives hold open; they may be used again."""
+        """Close idle connections and helpers; the primitives may be used again."""
         for primitive in self._objects.values():
             close = getattr(primitive, "aclose", None) or getattr(primitive, "close", None)
             if close is not None:
@@ -125,21 +114,21 @@ def _load_announced(item_id: str, target: str) -> type[Any]:
     except (ImportError, AttributeError) as error:
         raise UnknownPrimitiveError(
             f"the primitive {item_id!r} cannot be loaded from {target!r} ({type(error).__name__})",
-            hint="correct or uninstall the package that brings it",
+            hint="correct or uninstall its package",
         ) from error
     import inspect
 
     execute = getattr(loaded, "execute", None)
     if not (inspect.isclass(loaded) and inspect.iscoroutinefunction(execute)):
         raise UnknownPrimitiveError(
-            f"the primitive {item_id!r} is {target!r}, which is no class with an async "
+            f"the primitive {item_id!r} is {target!r}, which is not a class with an async "
             "execute(config, params)",
-            hint="correct or uninstall the package that brings it",
+            hint="correct or uninstall its package",
         )
     return loaded
 
 
-def _reports_output(primitive: Any) -> bool:
+def _takes_on_output(primitive: Any) -> bool:
     import inspect
 
     return "on_output" in inspect.signature(primitive.execute).parameters

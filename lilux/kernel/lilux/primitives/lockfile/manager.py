@@ -74,7 +74,7 @@ class LockfileManager:
         try:
             return _decoder()(data)
         except LockfileFault as fault:
-            raise LockfileError(f"lockfile {path}: {fault}; {fault.remedy}") from None
+            raise LockfileError(f"lockfile {path}: {fault}", hint=fault.remedy) from None
 
     def save(self, lockfile: Lockfile, path: Path) -> Path:
         """Write ``lockfile`` to ``path`` as indented JSON, atomically and synced; gives ``path``.
@@ -90,7 +90,7 @@ class LockfileManager:
                 raise LockfileFault(f"larger than {MAX_LOCKFILE_BYTES} bytes")
         except LockfileFault as fault:
             raise LockfileError(
-                f"cannot save lockfile {path}: {fault}; correct the data and save again"
+                f"cannot save lockfile {path}: {fault}", hint="correct the data and save again"
             ) from None
         except IntegrityError as error:
             raise LockfileError(f"cannot save lockfile {path}: {error}") from None
@@ -143,9 +143,10 @@ def _read(path: Path) -> bytes:
         ) from error
     except OSError as error:
         raise LockfileError(
-            f"lockfile {path}: cannot be read ({error.strerror}); make it a file that you may read"
+            f"lockfile {path}: cannot be read ({error.strerror})",
+            hint="make it a file that you may read",
         ) from error
     except FileTooLargeError:
         raise LockfileError(
-            f"lockfile {path}: larger than {MAX_LOCKFILE_BYTES} bytes; {_RESTORE}"
+            f"lockfile {path}: larger than {MAX_LOCKFILE_BYTES} bytes", hint=_RESTORE
         ) from None

@@ -52,14 +52,14 @@ class BlockingSubprocess:
         except ConfigurationError:
             self._helper = None
 
-    async def execute(
+    def execute(
         self,
         config: Mapping[str, Any],
         params: Mapping[str, Any] | None = None,
         *,
         on_output: Callable[[str, str], object] | None = None,
     ) -> SubprocessResult:
-        """As ``SubprocessPrimitive.execute``, but never suspended: it blocks.
+        """As ``SubprocessPrimitive.execute``, but it blocks.
 
         ``on_output`` must be a plain function. ``KeyboardInterrupt``, and whatever else a signal
         handler raises, ends the whole tree first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Mapping, Sequence
 
-from lilux.record import Record, field, replaced
+from lilux.record import Record, field
 
 from rye.context import Context
 from rye.errors import ConfigTemplateError
@@ -18,6 +18,7 @@ from rye.executor.config.templates import (
     Names,
     as_text,
     expand_references,
+    origin,
     placeholders,
     render_value,
 )
@@ -51,8 +52,9 @@ class ExecutionConfig(Record, frozen=True, kw_only=True):
 class ConfigBuilder:
     """Builds configs for an executor, which calls the same chains again and again.
 
-    The merged config of a chain is kept until the chain is built again. A chain with an anchor is
-    merged for each call, since the anchor depends on the file system.
+    The merged config of a chain is kept until the chain is built again. If it has no placeholders,
+    its rendered form is kept too, since only the environment differs between calls. A chain with an
+    anchor is merged for each call, since the anchor depends on the file system.
 
     Two threads may build at the same time: entries are immutable and replaced as a whole, and each
     call reads the entry once.
@@ -60,7 +62,7 @@ class ConfigBuilder:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._merged: dict[str, MergedConfig] = BoundedDict()
+        self._known: dict[str, tuple[MergedConfig, ExecutionConfig | None]] = BoundedDict()
 
     def build(
         self,
@@ -73,14 +75,27 @@ class ConfigBuilder:
     ) -> ExecutionConfig:
         """Like :func:`build_execution_config`."""
         tool = chain[0].item_id
-        merged = self._merged.get(tool)
-        if merged is None or merged.chain is not chain:
+        known = self._known.get(tool)
+        if known is None or known[0].chain is not chain:
             if any(element.metadata.anchor is not None for element in chain):
                 return build_execution_config(
                     chain, parameters, env, anchor, self._context, timeout=timeout
                 )
-            merged = self._merged[tool] = merge_configs(chain, None, self._context)
-        return _fill(merged, parameters, env.env, self._context, timeout=timeout, masked=False)
+            known = self._known[tool] = self._merge(chain)
+        merged, constant = known
+        if constant is None or timeout is not None:
+            return _fill(merged, parameters, env.env, self._context, timeout=timeout, masked=False)
+        argv = [constant.config["command"], *constant.config["args"]]
+        check_lengths(argv, env.env, origin(merged.files, merged.tool, "args"))
+        return ExecutionConfig(
+            primitive_id=SUBPROCESS, config={**constant.config, "env": env.env}, params={}
+        )
+
+    def _merge(self, chain: Sequence[ChainElement]) -> tuple[MergedConfig, ExecutionConfig | None]:
+        merged = merge_configs(chain, None, self._context)
+        if not merged.is_constant:
+            return merged, None
+        return merged, _fill(merged, {}, {}, self._context, timeout=None, masked=False)
 
 
 def build_execution_config(
@@ -134,8 +149,8 @@ def _fill(
     if len(merged.chain) == 1:
         return _direct_call(templates, names, context, timeout=timeout)
     if merged.primitive == SUBPROCESS:
-        config = _subprocess(templates, names, context, masked=masked)
-        return replaced(config, secrets=_secrets(templates, names, merged.programs))
+        secrets = _secrets(templates, names, merged.programs)
+        return _subprocess(templates, names, context, masked=masked, secrets=secrets)
     if merged.primitive == HTTP_CLIENT:
         return _http(templates, names, masked=masked)
     return _other(merged.primitive, _render(templates, names), names)
@@ -159,14 +174,19 @@ def _secrets(
 
 
 def _subprocess(
-    templates: Mapping[str, Any], names: Names, context: Context, *, masked: bool
+    templates: Mapping[str, Any],
+    names: Names,
+    context: Context,
+    *,
+    masked: bool,
+    secrets: Mapping[str, str],
 ) -> ExecutionConfig:
     line = render_command_line(templates, names)
     rendered = {"command": line.command, "args": line.args, "input_data": line.input_data}
     others = {key: value for key, value in templates.items() if key not in rendered}
     config: dict[str, Any] = {**_render(others, names), **rendered}
     config["env"] = _variables(names.env, config.get("env"), names.place("env"))
-    return _job(config, names, context, masked=masked)
+    return _job(config, names, context, masked=masked, secrets=secrets)
 
 
 def _http(templates: Mapping[str, Any], names: Names, *, masked: bool) -> ExecutionConfig:
@@ -207,7 +227,7 @@ def _direct_call(
         ]
     if config.get("command") is not None:
         config["command"] = as_text(config["command"], f"{where}: command")
-    return _job(config, names, context, masked=False)
+    return _job(config, names, context, masked=False, secrets={})
 
 
 def _other(primitive: str, config: Mapping[str, Any], names: Names) -> ExecutionConfig:
@@ -220,7 +240,12 @@ def _other(primitive: str, config: Mapping[str, Any], names: Names) -> Execution
 
 
 def _job(
-    config: dict[str, Any], names: Names, context: Context, *, masked: bool
+    config: dict[str, Any],
+    names: Names,
+    context: Context,
+    *,
+    masked: bool,
+    secrets: Mapping[str, str],
 ) -> ExecutionConfig:
     """The checked config of a call of the subprocess primitive."""
     cwd = config.get("cwd")
@@ -241,6 +266,7 @@ def _job(
         primitive_id=SUBPROCESS,
         config={**final, "env_mode": "exact", "render": False},
         params={},
+        secrets=secrets,
     )
 
 

@@ -43,14 +43,14 @@ def render_command_line(config: Mapping[str, Any], names: Names) -> CommandLine:
     """
     words = [_command(config.get("command"), names)]
     words += _arguments(config.get("args"), names)
-    argv = [word.text for word in words]
+    argv = [text for _, text, _ in words]
     script_on_stdin: ShellText | None = None
-    for text in shell_texts(argv):
-        if text.place == "stdin":
-            script_on_stdin = text
+    for shell in shell_texts(argv):
+        if shell.place == "stdin":
+            script_on_stdin = shell
         else:
-            word = words[text.index]
-            argv[text.index] = _script(word.template, word.text, text, names, word.where)
+            template, text, where = words[shell.index]
+            argv[shell.index] = _script(template, text, shell, names, where)
     return CommandLine(
         command=argv[0],
         args=argv[1:],
@@ -80,10 +80,8 @@ def check_lengths(argv: Sequence[str], env: Mapping[str, str], where: str) -> No
         )
 
 
-class _Word(Record, frozen=True):
-    template: Any
-    text: str
-    where: str
+# An argument with the template that it was made from and its place.
+_Word = tuple["Any", str, str]
 
 
 def _command(template: Any, names: Names) -> _Word:
@@ -93,7 +91,7 @@ def _command(template: Any, names: Names) -> _Word:
         raise ConfigTemplateError(
             f"{where}: expected a text, got {type(command).__name__}", hint="name the program"
         )
-    return _Word(template, as_text(command or "", where), where)
+    return template, as_text(command or "", where), where
 
 
 def _arguments(template: Any, names: Names) -> list[_Word]:
@@ -120,8 +118,8 @@ def _words(template: Any, names: Names, where: str) -> list[_Word]:
         return [word for one in template for word in _words(one, names, where)]
     value = render_value(template, names, where)
     if isinstance(template, str) and isinstance(value, list | tuple):
-        return [_Word(None, as_text(one, where), where) for one in value if one is not None]
-    return [] if value is None else [_Word(template, as_text(value, where), where)]
+        return [(None, as_text(one, where), where) for one in value if one is not None]
+    return [] if value is None else [(template, as_text(value, where), where)]
 
 
 def _script(template: Any, text: str, shell: ShellText, names: Names, where: str) -> str:

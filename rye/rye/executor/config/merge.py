@@ -45,6 +45,8 @@ class MergedConfig(Record, frozen=True, kw_only=True):
     """The variables that contain the path of an interpreter, which is not secret."""
     refers_to_itself: bool
     """True if a template names a value of the config."""
+    is_constant: bool
+    """True for a command without placeholders or variables, the same in every call."""
 
     @property
     def tool(self) -> str:
@@ -65,16 +67,24 @@ def merge_configs(
     Raises :class:`AnchorError` if the library of the runtime is missing.
     """
     templates = _merge(chain, anchor)
+    settings = _settings(chain[-1], templates)
     names = [f"{{{key}}}" for key in templates if key not in RESERVED]
+    read = {key: value for key, value in templates.items() if key in settings}
     return MergedConfig(
         chain=chain,
         templates=templates,
         files=_files(chain),
-        settings=_settings(chain[-1], templates),
+        settings=settings,
         injected=_injected(chain, anchor, context),
         declared=declared_parameters(chain[0]),
         programs=frozenset(interpreter_variables(chain)),
         refers_to_itself=mentions(templates, names),
+        is_constant=(
+            len(chain) > 1
+            and chain[-1].item_id == SUBPROCESS
+            and "env" not in read
+            and not mentions(read, ["{"])
+        ),
     )
 
 

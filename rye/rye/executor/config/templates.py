@@ -69,9 +69,8 @@ class Names(Record, frozen=True, kw_only=True):
     """The values of ``config`` other than texts, by the names that refer to them."""
 
     def origin(self, key: str = "") -> str:
-        """The file that sets ``key`` and the tool: the start of an error message."""
-        file = self.files.get(key, self.files.get("", ""))
-        return f"{file}: '{self.tool}'" if file else f"'{self.tool}'"
+        """The start of an error message about ``key``."""
+        return origin(self.files, self.tool, key)
 
     def place(self, key: str) -> str:
         """Where ``key`` is set, as error messages name it."""
@@ -117,6 +116,12 @@ class Names(Record, frozen=True, kw_only=True):
                 hint="declare the anchor or library that sets it, or remove the placeholder",
             )
         return self.injected[name]
+
+
+def origin(files: Mapping[str, str], tool: str, key: str = "") -> str:
+    """The file that sets ``key`` and the tool, as error messages name them."""
+    file = files.get(key, files.get("", ""))
+    return f"{file}: '{tool}'" if file else f"'{tool}'"
 
 
 def declared_parameters(tool: ChainElement) -> frozenset[str] | None:

@@ -1,7 +1,7 @@
 """HttpClientPrimitive against a bare httpx2 client: one GET of a small JSON body on loopback.
 
-Both use the pool of the specification and talk, in turns, to the same server in another process.
-Prints the medians and their ratio; exits with 1 if the ratio is above the limit.
+Both use the pool settings of the specification and alternate requests to the same server in another
+process. Prints the medians and their ratio; exits with 1 if the ratio is above the limit.
 
 Usage: python bench/http_get.py [rounds]
 """
@@ -31,14 +31,14 @@ with LoopbackServer() as server:
 
 
 async def timed(call: Callable[[], Awaitable[object]]) -> float:
-    """Milliseconds of one call."""
+    """Return the duration of one call in milliseconds."""
     started = time.perf_counter()
     await call()
     return (time.perf_counter() - started) * 1000
 
 
 async def compare(url: str, rounds: int) -> float:
-    """Alternate the two, print both medians, and give their ratio."""
+    """Alternate the two, print both medians, and return their ratio."""
     limits = httpx2.Limits(max_keepalive_connections=10, max_connections=20)
     async with (
         httpx2.AsyncClient(limits=limits, timeout=httpx2.Timeout(30.0)) as bare,
@@ -68,7 +68,7 @@ async def compare(url: str, rounds: int) -> float:
 
 
 def main() -> int:
-    """Run the comparison; the exit code says whether the limit was kept."""
+    """Run the comparison. Returns 1 if the limit was exceeded."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     with subprocess.Popen(
         [sys.executable, "-c", SERVER, str(TESTING)],

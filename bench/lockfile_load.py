@@ -1,7 +1,7 @@
-"""LockfileManager.load of a file, beside json.loads of the same bytes in memory.
+"""LockfileManager.load of a file against json.loads of the same bytes in memory.
 
-The two alternate call by call in one run, and the medians are compared. `load` also opens and
-reads the file, checks every field, and refuses duplicate keys; `json.loads` only parses.
+The calls alternate, and the medians are compared. `load` also opens and reads the file, checks
+every field, and refuses duplicate keys; `json.loads` only parses.
 """
 
 import gc
@@ -48,7 +48,7 @@ def nanoseconds(call: Callable[[], object]) -> int:
 
 
 def medians(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """The median duration of each in µs, alternating; the early calls only warm up."""
+    """Return the median duration of each in µs, alternating; the first calls are a warm-up."""
     samples = [(nanoseconds(first), nanoseconds(second)) for _ in range(ROUNDS)][ROUNDS // 10 :]
     ours, theirs = zip(*samples, strict=True)
     return statistics.median(ours) / 1000, statistics.median(theirs) / 1000
@@ -70,7 +70,7 @@ def main() -> None:
                 f"{length:2} elements, {len(data):5} bytes:  load {load:6.2f} µs"
                 f"  json.loads {loads:6.2f} µs  ratio {load / loads:.2f}  (limit {LIMIT})"
             )
-    assert worst <= LIMIT, f"a ratio of {worst:.2f} is more than {LIMIT}"
+    assert worst <= LIMIT, f"ratio {worst:.2f} is above the limit {LIMIT}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""lilux-proc, through a minimal client, beside what Python has of its own.
+"""lilux-proc, through a minimal client, against the standard library of Python.
 
-All sides in one run: `/bin/true` one at a time and many at once, 100 MB of output, a caller with
-much memory, and the memory of the helper. Exits with 1 if a limit is missed.
+Measured in one run: `/bin/true` one at a time and many at once, 100 MB of output, a caller with
+much memory, and the memory of the helper. Exits with 1 if a limit is exceeded.
 
 Usage: python bench/proc.py
 """
@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 
 
 def spawn_with_pipes() -> None:
-    """The floor: what Python can do with one system call and no helper."""
+    """Start a process with a single system call: the lower bound for Python without a helper."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     null = os.open(os.devnull, os.O_RDONLY)
@@ -133,7 +133,7 @@ def much_output(client: ProcClient, loop: asyncio.AbstractEventLoop) -> list[Row
 
 
 def caller(mebibytes: int) -> None:
-    """A process with that much touched memory; one call for each line on stdin."""
+    """Use that much memory, then make one call for each line on stdin."""
     ballast = bytearray(mebibytes * MIB)
     ballast[::4096] = b"x" * len(ballast[::4096])
     with ProcClient(timeout=None) as client:
@@ -162,11 +162,11 @@ def large_caller() -> list[Row]:
         assert large.stdin
         small.stdin.close()
         large.stdin.close()
-    return [Row("one call, caller of 1 GiB ÷ a small one", ours / theirs, 1.1)]
+    return [Row("one call, caller of 1 GiB ÷ small caller", ours / theirs, 1.1)]
 
 
 def memory_of(client: ProcClient) -> float:
-    """Mebibytes of the helper's processes; what they share counts once."""
+    """Return the memory of the helper's processes in MiB; shared memory is counted once."""
     return sum(p.memory_full_info().pss for p in lineage(client.process.pid)) / MIB
 
 

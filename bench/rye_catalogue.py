@@ -1,9 +1,9 @@
-"""Listing and searching tools: with 1,000 beside 10, and a search through 10,000.
+"""Listing tools with 1,000 against 10 in a project, and searching 10,000.
 
-`rye list` is timed as a whole process, once its index is on disk; the two projects take turns. The
-search is timed by itself, on a catalogue whose files were looked at before, in turn with a start of
-the interpreter, which is what a search is held against: so a busy machine changes nothing. What
-else there is to know is told beside: the first run, which reads every file, and the look at them.
+`rye list` is timed as a whole process, with its index on disk; the two projects alternate. A search
+is timed in this process, on a catalogue that has checked its files, and compared with a start of
+the interpreter in alternation, so that the load of the machine cancels out. The duration of the
+first list, which reads every file, and of the check of all files are printed as well.
 """
 
 import os
@@ -32,14 +32,14 @@ __version__ = "1.{number}.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "{thing}"
-__tool_description__ = "Can {verb} a {thing} of the shop number {number}, and says what was done."
+__tool_description__ = "Can {verb} a {thing} of shop number {number}, and reports what was done."
 
 CONFIG_SCHEMA = {{
     "type": "object",
     "properties": {{
         "{thing}": {{"type": "string", "description": "which {thing} to {verb}"}},
         "limit": {{"type": "integer", "minimum": 1, "default": 10, "description": "how many"}},
-        "dry_run": {{"type": "boolean", "default": False, "description": "only tell"}},
+        "dry_run": {{"type": "boolean", "default": False, "description": "only report"}},
     }},
     "required": ["{thing}"],
 }}
@@ -52,7 +52,7 @@ QUERIES = ("read invoice", "mail", "the shop", "dry run of a video", "invioce", 
 
 
 def project(root: Path, count: int) -> Context:
-    """A project with that many tools, ten in a folder, and an empty user space."""
+    """Create a project with that many tools, ten per folder, and an empty user space."""
     (root / "user").mkdir(parents=True)
     for number in range(count):
         folder = root / "project" / ".ai" / "tools" / f"shop_{number // 10}"
@@ -64,7 +64,7 @@ def project(root: Path, count: int) -> Context:
 
 
 def listed(context: Context) -> float:
-    """One run of `rye list`, in milliseconds."""
+    """Return the duration of one `rye list` in milliseconds."""
     environ = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
     }
@@ -84,12 +84,12 @@ def listed(context: Context) -> float:
 def list_row(few: Context, many: Context) -> Row:
     first = listed(many)
     listed(few)
-    time.sleep(0.1)  # a file that was written this very moment is read again
+    time.sleep(0.1)  # a file that was just written would be read again
     listed(few), listed(many)
     pairs = [(listed(few), listed(many)) for _ in range(ROUNDS)]
     ten = statistics.median([pair[0] for pair in pairs])
     thousand = statistics.median([pair[1] for pair in pairs])
-    detail = f"{thousand:.0f} / {ten:.0f} ms; the first run {first:.0f} ms"
+    detail = f"{thousand:.0f} / {ten:.0f} ms; first run {first:.0f} ms"
     return Row("rye list, 1,000 tools ÷ 10", thousand / ten, LIST_LIMIT, detail=detail)
 
 
@@ -101,20 +101,20 @@ def search_rows(context: Context) -> list[Row]:
     catalogue = Catalogue(context)
     catalogue.summaries()
     index = catalogue._fresh()
-    (look,) = alternating_medians(10, catalogue.summaries)
+    (check,) = alternating_medians(10, catalogue.summaries)
     rows = []
     for words in QUERIES:
-        asked = partial(search, index, words, 10)
-        taken, start = alternating_medians(ROUNDS, asked, start_python)
-        detail = f"{taken / 1000:.0f} / {start / 1000:.0f} ms; first {asked()[0].entry.item_id}"
+        query = partial(search, index, words, 10)
+        taken, start = alternating_medians(ROUNDS, query, start_python)
+        detail = f"{taken / 1000:.0f} / {start / 1000:.0f} ms; first hit {query()[0].entry.item_id}"
         what = f"{words!r} in 10,000 ÷ python"
         rows.append(Row(what, taken / start, SEARCH_LIMIT, detail=detail))
-    print(f"a look at 10,000 files: {look / 1000:.0f} ms")
+    print(f"check of 10,000 files: {check / 1000:.0f} ms")
     return rows
 
 
 def main() -> int:
-    """Run all; the exit code says whether the limits were kept."""
+    """Run all measurements. Returns 1 if a limit was exceeded."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
         rows = [list_row(project(root / "few", 10), project(root / "many", 1000))]

@@ -1,12 +1,12 @@
-"""What the command ``rye`` costs as a whole, each time in a new process, in one run.
+"""The duration of ``rye`` commands, each in a new process.
 
 1. ``rye --version`` ÷ ``python -c pass``.
 2. ``rye run`` of a tool on the bash runtime, with every check on, ÷ ``python -c pass``.
-3. The same with a parameter, which is read by the tool's schema and validated.
-4. ``rye list`` with 1,000 tools ÷ the same with 10, once indexed.
+3. The same with a parameter, which is parsed and validated with the tool's schema.
+4. ``rye list`` with 1,000 tools ÷ the same with 10, with an index on disk.
 
-The commands take turns, and medians are compared. Compiled modules may be kept, as where Rye is
-installed; everything that Rye remembers on disk is there from the first, unmeasured rounds.
+The commands alternate, and medians are compared. Compiled modules are used, as in an installed Rye.
+A warm-up fills the caches of Rye on disk.
 
 Usage: python bench/rye_cli.py [rounds]
 """
@@ -25,7 +25,7 @@ from table import Row, alternating_medians, finish
 
 VERSION_LIMIT = 2.5
 RUN_LIMIT = 5.0
-# What validates parameters is a library of its own, which has to be loaded.
+# Higher, since the library that validates parameters must be loaded.
 RUN_WITH_PARAMETER_LIMIT = 6.5
 LIST_LIMIT = 2.0
 
@@ -48,7 +48,7 @@ WITH_PARAMETER = TOOL.replace(
 
 
 def caller(project: Project, argv: Sequence[str], expected: str) -> Callable[[], None]:
-    """Runs ``argv`` in the project and checks the beginning of what it prints."""
+    """Return a function that runs ``argv`` in the project and checks the start of its output."""
     environ = {
         name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ
     }
@@ -64,7 +64,7 @@ def caller(project: Project, argv: Sequence[str], expected: str) -> Callable[[],
 
 
 def with_tools(folder: Path, count: int) -> Project:
-    """A project with that many tools, in folders of a hundred; a list verifies none of them."""
+    """Create a project with that many unsigned tools, a hundred per folder."""
     project = Project(folder, shipped_system=True)
     for number in range(count):
         project.tool(f"pack{number // 100}/tool{number}.sh", TOOL, signed=False)
@@ -117,7 +117,7 @@ def measure(folder: Path, rounds: int) -> list[Row]:
 
 
 def main() -> int:
-    """Run all; the exit code says whether the limits were kept."""
+    """Run all measurements. Returns 1 if a limit was exceeded."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     with tempfile.TemporaryDirectory() as folder:
         return finish(measure(Path(folder), rounds))

@@ -1,4 +1,4 @@
-"""What Rye adds to a process: every check on, side by side with the bare process, in one run.
+"""The overhead of Rye over a bare process, with all checks enabled.
 
 1. A warm ``execute()`` of a tool whose chain of three ends in ``/bin/true``, alternating with
    ``asyncio.create_subprocess_exec("/bin/true")`` and ``communicate``; ratio of the medians.
@@ -6,8 +6,8 @@
 3. A warm ``execute()`` of a chain of ten ÷ that of a chain of three, without the process, and a
    cold build of ten ÷ one of three.
 
-All of it is measured several times over, and of each figure the median of these runs counts, so
-that one noisy run does not decide; the least and the greatest are told beside it.
+Everything is measured in several runs. The median of the runs is compared with the limit, so that a
+single noisy run does not matter; the smallest and the largest value are printed as well.
 
 Usage: python bench/rye_execute.py [rounds in each run]
 """
@@ -36,7 +36,7 @@ WARM_UP = 20
 
 
 def make_chain(project: Project, name: str, elements: int) -> str:
-    """A tool whose chain has that many elements, the primitive (which has a file) included."""
+    """Create a tool whose chain has that many elements, including the primitive (with a file)."""
     last = elements - 2
     for step in range(last):
         project.yaml(
@@ -55,7 +55,7 @@ async def seconds(call: Callable[[], Awaitable[object]]) -> float:
 
 
 async def medians(rounds: int, *calls: Callable[[], Awaitable[object]]) -> list[float]:
-    """The median of each in ms, alternating; the early rounds only warm up."""
+    """Return the median of each in ms, alternating; the first rounds are a warm-up."""
     samples: list[list[float]] = [[] for _ in calls]
     gc.collect()
     for turn in range(rounds + WARM_UP):
@@ -77,7 +77,7 @@ async def bare() -> None:
 async def measure(project: Project, rounds: int) -> list[Row]:
     three = make_chain(project, "three", 3)
     ten = make_chain(project, "ten", 10)
-    time.sleep(0.1)  # noqa: ASYNC251 - young folders are not remembered, on purpose
+    time.sleep(0.1)  # noqa: ASYNC251 - folders that just changed are not cached
 
     async def cold(item_id: str) -> None:
         PrimitiveExecutor(context=project.context)._build_chain(item_id)
@@ -123,14 +123,14 @@ async def measure(project: Project, rounds: int) -> list[Row]:
 
 
 def row(what: str, runs: list[float], limit: float, note: str = "", unit: str = "") -> Row:
-    """The median of the runs."""
+    """Return a row with the median of the runs."""
     spread = f"{min(runs):.2f} to {max(runs):.2f} in {len(runs)} runs"
     detail = f"{spread}; {note}" if note else spread
     return Row(what, statistics.median(runs), limit, unit=unit, detail=detail)
 
 
 def main() -> int:
-    """Run all; the exit code says whether the limits were kept."""
+    """Run all measurements. Returns 1 if a limit was exceeded."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 150
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), shipped_system=True)

@@ -1,12 +1,12 @@
-"""What `rye mcp` adds to a bare server of the same SDK, side by side in one run.
+"""The overhead of `rye mcp` over a bare server of the same SDK.
 
-1. From the start of the process to the answer of the first ``tools/list``, alternating with a
-   server that has one static tool; ratio of the medians.
-2. A call of ``/bin/true`` through ``execute`` over stdio, less the same call by an executor in this
-   process, alternating with the bare server's trivial call; ratio of the medians.
+1. The time from the start of the process to the answer of the first ``tools/list``, alternating
+   with a server that has one static tool; ratio of the medians.
+2. A call of ``/bin/true`` through ``execute`` over stdio, minus the same call by an executor in
+   this process, alternating with a trivial call of the bare server; ratio of the medians.
 
-The second is measured twice: for a client that hears log messages, and for one that has set its
-level so that it does not.
+The second is measured twice: for a client that gets log messages, and for one that has set its
+level so that it gets none.
 
 Usage: python bench/rye_mcp.py [starts] [calls]
 """
@@ -39,7 +39,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-TOOL = types.Tool(name="trivial", description="Says hi.", input_schema={"type": "object"})
+TOOL = types.Tool(name="trivial", description="Prints hi.", input_schema={"type": "object"})
 
 async def list_tools(ctx, params):
     return types.ListToolsResult(tools=[TOOL])
@@ -57,7 +57,7 @@ asyncio.run(main())
 
 
 class Session:
-    """A client that costs as little as possible."""
+    """A minimal client."""
 
     def __init__(self, argv: list[str], environ: dict[str, str]) -> None:
         self._next = 0
@@ -65,8 +65,10 @@ class Session:
         self._process = subprocess.Popen(
             argv, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        hello = {"name": "bench", "version": "1"}
-        self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=hello)
+        client_info = {"name": "bench", "version": "1"}
+        self.ask(
+            "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client_info
+        )
         self._send(method="notifications/initialized")
         assert self.ask("tools/list")["tools"]
         self.start_seconds = time.perf_counter() - started
@@ -95,7 +97,7 @@ class Session:
 
 
 def alternating(rounds: int, *calls: Callable[[], object]) -> list[float]:
-    """The median of each in ms; the first rounds only warm up."""
+    """Return the median of each in ms; the first rounds are a warm-up."""
     samples: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds + rounds // 5):
         for call, taken in zip(calls, samples, strict=True):
@@ -107,7 +109,7 @@ def alternating(rounds: int, *calls: Callable[[], object]) -> list[float]:
 
 
 def starts(times: int, ours: list[str], bare: list[str], environ: dict[str, str]) -> Row:
-    """The first start of each only fills the caches."""
+    """Measure the start; the first start of each only fills the caches."""
     samples: tuple[list[float], list[float]] = ([], [])
     for turn in range(times + 1):
         for argv, taken in zip((ours, bare), samples, strict=True):
@@ -145,9 +147,9 @@ def calls(
         return Row(what, statistics.median(ratios), CALL_LIMIT, detail=detail)
 
     try:
-        listening = measure("added to a call ÷ trivial call, with logs")
+        with_logs = measure("overhead of a call ÷ trivial call, with logs")
         rye.ask("logging/setLevel", level="error")
-        return [listening, measure("added to a call ÷ trivial call")]
+        return [with_logs, measure("overhead of a call ÷ trivial call")]
     finally:
         rye.close()
         other.close()
@@ -156,18 +158,18 @@ def calls(
 
 
 def main() -> int:
-    """Run all; the exit code says whether the limits were kept."""
+    """Run all measurements. Returns 1 if a limit was exceeded."""
     count, rounds = (int(text) for text in (*sys.argv[1:], "9", "150")[:2])
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), shipped_system=True)
         project.command("bench/true", "/bin/true")
         script = Path(folder) / "bare.py"
         script.write_text(BARE)
-        beside = Path(sys.executable).parent
+        scripts = Path(sys.executable).parent
         environ = {**os.environ, "USER_SPACE": str(project.user)}
-        # Compiled modules are part of how a program is installed.
+        # An installed program has compiled modules.
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        ours = [str(beside / "rye"), "--project", str(project.path), "mcp"]
+        ours = [str(scripts / "rye"), "--project", str(project.path), "mcp"]
         bare = [sys.executable, str(script)]
         rows = [starts(count, ours, bare, environ)]
         return finish([*rows, *calls(rounds, ours, bare, environ, project)])

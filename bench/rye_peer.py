@@ -1,9 +1,9 @@
-"""Rye's bash tool beside that of ryeos 0.1.0, the best known predecessor, in one run.
+"""The bash tool of Rye against that of ryeos 0.1.0, the best known predecessor.
 
 The peer is installed from the package index into a temporary environment. Both run their own
-`rye/bash/bash` with `echo hi`: warm (the same executor again and again, calls alternating), cold (a
-new executor in a process that has made calls before), and from nothing (a new process, from the
-import of the executor to its first result). Exits with 1 if a limit is missed.
+`rye/bash/bash` with `echo hi`: warm (the same executor for all calls, alternating), cold (a new
+executor in a process that has made calls before), and in a new process (from the import of the
+executor to its first result). Exits with 1 if a limit is exceeded.
 
 Usage: python bench/rye_peer.py
 """
@@ -24,7 +24,7 @@ COLD_ROUNDS = 10
 CALLER = """
 import sys, time
 from pathlib import Path
-began = time.perf_counter()
+started = time.perf_counter()
 import asyncio
 from rye.executor.run.execute import PrimitiveExecutor
 
@@ -35,13 +35,13 @@ async def main():
             executor = PrimitiveExecutor(project_path=Path(sys.argv[1]))
         result = await executor.execute("rye/bash/bash", {"command": "echo hi"})
         assert result.success and "hi" in str(result.data), result
-        print(time.perf_counter() - began, flush=True)
+        print(time.perf_counter() - started, flush=True)
 asyncio.run(main())
 """
 
 
 class Side:
-    """One of the two, with a project and a user space of its own."""
+    """One of the two, with its own project and user space."""
 
     def __init__(self, python: Path, folder: Path) -> None:
         self.python = python
@@ -64,8 +64,8 @@ class Side:
             env={**inherited, **user, "PATH": path},
         )
 
-    def call_from_nothing(self) -> float:
-        """Milliseconds from the import to the first result of a new process."""
+    def call_in_new_process(self) -> float:
+        """Return the milliseconds from the import to the first result in a new process."""
         with self.start() as process:
             return ask(process) * 1000
 
@@ -90,7 +90,7 @@ def compare(ours: Side, theirs: Side) -> list[Row]:
         warm = alternating_medians(WARM_ROUNDS, lambda: ask(mine), lambda: ask(other))
         cold = alternating_medians(COLD_ROUNDS, lambda: ask(mine, "new"), lambda: ask(other, "new"))
     fresh = [
-        statistics.median(side.call_from_nothing() for _ in range(COLD_ROUNDS)) * 1000
+        statistics.median(side.call_in_new_process() for _ in range(COLD_ROUNDS)) * 1000
         for side in (ours, theirs)
     ]
     return [
@@ -101,7 +101,7 @@ def compare(ours: Side, theirs: Side) -> list[Row]:
             at_least=True,
             detail=f"{times[1] / 1000:.1f} / {times[0] / 1000:.1f} ms",
         )
-        for what, times, limit in (("warm", warm, 3), ("cold", cold, 3), ("from nothing", fresh, 1))
+        for what, times, limit in (("warm", warm, 3), ("cold", cold, 3), ("new process", fresh, 1))
     ]
 
 

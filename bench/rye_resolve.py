@@ -1,13 +1,13 @@
 """Resolving one id with 10 and with 10,000 tools in the project, and a cold chain of three.
 
-The spaces are asked in turn in one run, and the medians are compared. "cold" is a new resolver for
-each question; "warm" asks the same one again, as an executor does on every call. The 10,000 tools
-lie in one folder, or in 1,000.
+The spaces alternate in one run, and the medians are compared. "cold" is a new resolver for each
+query; "warm" uses the same one again, as an executor does on every call. The 10,000 tools are in
+one folder, or in 1,000.
 
-A warm id costs the same everywhere: a full one is looked up by name, and for a short one the system
-tells whether anything came or went. A short id that is asked for the first time needs an index, so
-with 1,000 folders it does NOT keep the ratio to 10 tools, which is told beside it; it is held to
-the least that can be done instead, one ``os.walk``.
+A warm id takes the same time everywhere: a full id is looked up by name, and for a short id Rye
+only checks whether files were added or removed. The first query for a short id needs an index. With
+1,000 folders it does NOT stay within the ratio to 10 tools, which is printed; instead it is
+compared with the minimum, one ``os.walk``.
 """
 
 import gc
@@ -37,13 +37,13 @@ SHAPES = {"10 tools": (1, 10), "one folder": (1, 10_000), "1,000 folders": (1_00
 FULL_IDS = {"a tool of the project": "many/f0/tool_0_7", "a tool of the system": "bench/tool_0"}
 SHORT_ID = "bench_runtime"
 
-TOOL = '''"""Says hello."""
+TOOL = '''"""Prints hello."""
 
 __version__ = "1.0.0"
 __tool_type__ = "tool"
 __executor_id__ = "rye/core/runtimes/bench_runtime"
 __category__ = "bench"
-__tool_description__ = "says hello"
+__tool_description__ = "prints hello"
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -101,7 +101,7 @@ CHAIN = {
 
 
 def space(root: Path, folders: int, tools_in_each: int) -> Context:
-    """A project with that many tools, and a system space with the chain."""
+    """Create a project with that many tools, and a system space with the chain."""
     for item_id, (name, text) in CHAIN.items():
         home = root / "system" / ".ai" / "tools" / item_id
         home.parent.mkdir(parents=True)
@@ -129,7 +129,7 @@ def cold(context: Context, item_id: str) -> Callable[[], Resolution]:
 
 
 def chain_of_three(context: Context) -> str:
-    """A new resolver; each file found, read, hashed and parsed: what is left is to verify."""
+    """Find, read, hash and parse each file with a new resolver, but do not verify it."""
     resolver = Resolver(context)
     digest = hashlib.sha256()
     for item_id in CHAIN:
@@ -181,14 +181,14 @@ def ratio(
 
 
 def main() -> int:
-    """Run all; the exit code says whether the limits were kept."""
+    """Run all measurements. Returns 1 if a limit was exceeded."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
         contexts = {
             shape: space(root / str(number), *size)
             for number, (shape, size) in enumerate(SHAPES.items())
         }
-        time.sleep(0.1)  # a folder that changed this very moment is never answered from memory
+        time.sleep(0.1)  # a folder that just changed is not cached
         gc.disable()
         rows = full_id_rows(contexts) + short_id_rows(contexts)
         (chain,) = alternating_medians(200, lambda: chain_of_three(contexts["one folder"]))

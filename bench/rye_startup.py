@@ -1,11 +1,11 @@
-"""A tool in a new process, beside a Python that does nothing, in one run.
+"""A tool run in a new process, against a Python process that does nothing.
 
-The tool stands on the bash runtime (tool → bash_runtime → subprocess), with every check on:
-signatures, lockfile, schema. It has run before, so that what can be remembered is. Each round
-starts one process of each kind, in turn, with compiled modules; medians are compared.
+The tool uses the bash runtime (tool → bash_runtime → subprocess), with all checks enabled:
+signatures, lockfile, schema. It has run before, so the caches are filled. The processes alternate,
+with compiled modules; medians are compared.
 
-A program that runs one tool and ends need not collect garbage or tidy up, so that one is started
-like this: without the collector, and left by ``os._exit``. The last line does neither.
+A program that runs one tool and exits needs no garbage collection and no cleanup, so it runs
+without the collector and exits with ``os._exit``. The last row is measured with both.
 
 Usage: python bench/rye_startup.py [rounds]
 """
@@ -24,7 +24,7 @@ from table import Row, alternating_medians, finish
 
 LIMIT = 5.0
 PARAMETERS_LIMIT = 8.0
-TIDY_LIMIT = 6.0
+NORMAL_EXIT_LIMIT = 6.0
 ROUNDS = 40
 TOOL = """\
 #!/usr/bin/env bash
@@ -51,7 +51,7 @@ LEAN = "import gc\ngc.disable()\n{call}\nimport os\nos._exit(0)\n"
 
 
 def python(code: str) -> Callable[[], object]:
-    """A new process that runs ``code``."""
+    """Return a function that runs ``code`` in a new process."""
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", code]
     return lambda: subprocess.run(command, check=True, env=environ, stdout=subprocess.DEVNULL)
@@ -62,16 +62,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         project = Project(Path(name), shipped_system=True)
         project.tool("bench/say.sh", TOOL)
-        places = {"project": str(project.path), "user": str(project.user)}
-        plain = CALL.format(parameters=None, **places)
-        given = CALL.format(parameters={"word": "hi"}, **places)
-        # The first run makes the lockfile, the second remembers it.
+        paths = {"project": str(project.path), "user": str(project.user)}
+        plain = CALL.format(parameters=None, **paths)
+        given = CALL.format(parameters={"word": "hi"}, **paths)
+        # The first run writes the lockfile, the second one caches it.
         for code in (plain, plain, given):
             python(code)()
         kinds = {
             "run of a bash tool": (LEAN.format(call=plain), LIMIT),
             "  with parameters to validate": (LEAN.format(call=given), PARAMETERS_LIMIT),
-            "  left in the usual way": (plain, TIDY_LIMIT),
+            "  with a normal exit": (plain, NORMAL_EXIT_LIMIT),
         }
         programs = [python(code) for code, _ in kinds.values()]
         nothing, *times = alternating_medians(rounds, python("pass"), *programs)

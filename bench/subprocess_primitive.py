@@ -1,6 +1,6 @@
-"""SubprocessPrimitive beside asyncio's own subprocesses, and the cost of `import lilux`.
+"""SubprocessPrimitive against the subprocesses of asyncio, and the cost of `import lilux`.
 
-All sides in one run. Exits with 1 if a limit is missed.
+Exits with 1 if a limit is exceeded.
 
 Usage: python bench/subprocess_primitive.py
 """
@@ -44,7 +44,7 @@ async def alternating(primitive: SubprocessPrimitive) -> Row:
 
 
 async def rate_and_lag(call: Callable[[], Awaitable[object]], total: int) -> tuple[float, float]:
-    """Calls a second with 64 in flight, and the loop's lag at the 99th percentile, in ms."""
+    """Return calls per second with 64 in flight, and the 99th percentile of the loop lag in ms."""
     lags: list[float] = []
 
     async def watch() -> None:

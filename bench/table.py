@@ -1,4 +1,4 @@
-"""A table of measurements, each beside what it has to be."""
+"""A table of measurements and their limits."""
 
 import statistics
 import time
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: a ratio or an amount, and the limit that it has to keep."""
+    """One measurement: a ratio or an amount, and its limit."""
 
     what: str
     value: float
@@ -18,26 +18,26 @@ class Row:
     detail: str = ""
 
     @property
-    def kept(self) -> bool:
+    def within_limit(self) -> bool:
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
     def __str__(self) -> str:
         sign = "≥" if self.at_least else "≤"
-        verdict = "ok" if self.kept else "MISSED"
+        verdict = "ok" if self.within_limit else "FAILED"
         value = f"{self.value:.2f}{self.unit}"
         limit = f"{sign} {self.limit:g}{self.unit}"
         return f"{self.what:44} {value:>10}  {limit:9} {verdict:7} {self.detail}".rstrip()
 
 
 def finish(rows: Sequence[Row]) -> int:
-    """Prints the rows; gives 1 if a limit was missed."""
+    """Print the rows. Returns 1 if a limit was exceeded."""
     for row in rows:
         print(row)
-    return 0 if all(row.kept for row in rows) else 1
+    return 0 if all(row.within_limit for row in rows) else 1
 
 
 def alternating_medians(rounds: int, *calls: Callable[[], object]) -> list[float]:
-    """The median duration of each call in microseconds; they take turns, after a warm-up."""
+    """Return the median duration of each call in microseconds; calls alternate, after a warm-up."""
     samples: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds + rounds // 10):
         for taken, call in zip(samples, calls, strict=True):

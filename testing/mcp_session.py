@@ -1,9 +1,9 @@
-"""The MCP server under test, with the SDK's own client at the other end.
+"""The MCP server under test, with a client of the SDK connected to it.
 
 ::
 
     async with connected(project, era) as client:      # in this process, over memory streams
-    async with wired(project) as client:               # in this process, over pipes, line by line
+    async with wired(project) as client:               # in this process, over pipes, by lines
     async with over_stdio(project, era) as client:     # a real ``rye mcp``
     async with over_http(project) as server:           # in this process, over a real socket
         async with server.client(era) as client: ...
@@ -28,12 +28,12 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.types import CallToolResult, ErrorData, TextContent
-from rye.mcp.address import Address, open_listener
 from rye.mcp.http import Access, serve_http
-from rye.mcp.pipes import LineReader, LineWriter, Wire
+from rye.mcp.http_options import Address, open_listener
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
 from rye.mcp.stdio import serve_stdio
+from rye.mcp.stdio_streams import LineReader, LineWriter, StdioDescriptors
 from rye_project import Project
 
 HANDSHAKE, STATELESS = "legacy", "2026-07-28"
@@ -42,21 +42,21 @@ ERAS = [HANDSHAKE, STATELESS]
 
 
 def text_of(result: CallToolResult) -> str:
-    """The one text that a result has."""
+    """Return the only text of a result."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
 
 
 def command(project: Project, *arguments: str) -> list[str]:
-    """``rye mcp`` for this project."""
+    """Return the command line of ``rye mcp`` for this project."""
     return [sys.executable, "-m", "rye", "--project", str(project.path), "mcp", *arguments]
 
 
 def environment(project: Project, **more: str) -> dict[str, str]:
-    """What the server is started with."""
-    beside = str(Path(sys.executable).parent)
-    path = os.pathsep.join([beside, project.environ["PATH"]])
+    """Return the environment in which the server is started."""
+    scripts = str(Path(sys.executable).parent)
+    path = os.pathsep.join([scripts, project.environ["PATH"]])
     return {**project.environ, "PATH": path, "USER_SPACE": str(project.user), **more}
 
 
@@ -64,7 +64,7 @@ def environment(project: Project, **more: str) -> dict[str, str]:
 async def connected(
     project: Project, era: str = HANDSHAKE, settings: ServerSettings | None = None, **options: Any
 ) -> AsyncIterator[Client]:
-    """A client of a server in this process; the server ends with the block."""
+    """A client connected to a server in this process; the server stops with the block."""
     server = Service(project.context, settings or ServerSettings()).server
 
     @contextlib.asynccontextmanager
@@ -82,8 +82,10 @@ async def connected(
 
 
 async def refused(request: Awaitable[object]) -> ErrorData:
-    """The protocol error that answers a request; raised inside of a connection it would end in
-    groups of groups."""
+    """Return the protocol error with which a request was answered.
+
+    Raised inside a connection, it would be wrapped in nested exception groups.
+    """
     try:
         await request
     except MCPError as error:
@@ -95,16 +97,16 @@ async def refused(request: Awaitable[object]) -> ErrorData:
 async def over_stdio(
     project: Project, era: str, *arguments: str, **options: Any
 ) -> AsyncIterator[Client]:
-    """A client of a real ``rye mcp``."""
+    """A client connected to a real ``rye mcp`` process."""
     called, *rest = command(project, *arguments)
     parameters = StdioServerParameters(command=called, args=rest, env=environment(project))
-    with Path(os.devnull).open("w") as errors:  # noqa: ASYNC230 - it blocks nobody
+    with Path(os.devnull).open("w") as errors:  # noqa: ASYNC230 - opening /dev/null does not block
         async with Client(stdio_client(parameters, errlog=errors), mode=era, **options) as client:
             yield client
 
 
 class Served(NamedTuple):
-    """A server in this process that speaks HTTP on a free port of 127.0.0.1."""
+    """An HTTP server in this process on a free port of 127.0.0.1."""
 
     url: str
     token: str | None
@@ -112,14 +114,14 @@ class Served(NamedTuple):
 
     @contextlib.asynccontextmanager
     async def client(self, era: str, **options: Any) -> AsyncIterator[Client]:
-        """A client that shows the token, if there is one."""
+        """A client that sends the token, if there is one."""
         async with self.http() as http:
             transport = streamable_http_client(self.url, http_client=http)
             async with Client(transport, mode=era, **options) as client:
                 yield client
 
     def http(self) -> httpx2.AsyncClient:
-        """For requests that no client would make."""
+        """Return an HTTP client for requests that an MCP client would not send."""
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         return httpx2.AsyncClient(headers=headers, timeout=30)
 
@@ -132,7 +134,7 @@ async def over_http(
     token: str | None = None,
     origins: tuple[str, ...] = (),
 ) -> AsyncIterator[Served]:
-    """The server ends with the block, as by SIGTERM."""
+    """Serve over HTTP in this process; SIGTERM stops the server at the end of the block."""
     ready = asyncio.Event()
     listener = open_listener(Address("127.0.0.1", 0))
     serving = asyncio.create_task(
@@ -154,58 +156,58 @@ async def over_http(
 
 
 class Wired:
-    """The client's end of a server in this process that speaks over real pipes."""
+    """The client side of a server in this process that is connected with real pipes."""
 
     def __init__(self, to_server: int, from_server: int, serving: asyncio.Task[Any]) -> None:
         self.serving = serving
         self.from_server = from_server
-        self.heard: list[str] = []
-        """Every line of the server until now."""
+        self.received: list[str] = []
+        """All lines that the server has sent."""
         self._to_server: int | None = to_server
         self._writer = LineWriter(to_server)
         self._reader = LineReader(from_server)
 
     async def send(self, **message: Any) -> None:
-        """A message of the protocol."""
+        """Send a protocol message."""
         await self.send_line(json.dumps({"jsonrpc": "2.0", **message}))
 
     async def send_line(self, line: str) -> None:
-        """Whatever it is."""
+        """Send any line."""
         await self._writer.write(line + "\n")
 
     async def answer_to(self, number: int | str) -> dict[str, Any]:
-        """The answer to a request; every line that comes before it must be a message too."""
+        """Return the answer to a request; every line before it must be a valid message."""
         return await self._until(lambda message: message.get("id") == number)
 
-    async def hear(self, method: str) -> dict[str, Any]:
-        """The next notification of this kind."""
+    async def notification(self, method: str) -> dict[str, Any]:
+        """Return the next notification of this method."""
         return await self._until(lambda message: message.get("method") == method)
 
     async def ask(self, number: int, method: str, **params: Any) -> dict[str, Any]:
-        """A request and its answer."""
+        """Send a request and return its answer."""
         await self.send(id=number, method=method, params=params)
         return await self.answer_to(number)
 
     async def _until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         async for line in self._reader:
-            self.heard.append(line)
+            self.received.append(line)
             message: dict[str, Any] = json.loads(line)
             assert message["jsonrpc"] == "2.0"
             if wanted(message):
                 return message
-        raise AssertionError("the server has left")
+        raise AssertionError("the server has disconnected")
 
-    async def greet(self) -> None:
-        """The handshake of the 2025 revisions."""
-        hello = {
+    async def initialize(self) -> None:
+        """Do the handshake of the 2025 revisions."""
+        params = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"},
         }
-        assert (await self.ask(0, "initialize", **hello))["result"]["serverInfo"]["name"] == "rye"
+        assert (await self.ask(0, "initialize", **params))["result"]["serverInfo"]["name"] == "rye"
         await self.send(method="notifications/initialized")
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Close the pipe to the server."""
         if self._to_server is not None:
             os.close(self._to_server)
@@ -214,17 +216,19 @@ class Wired:
 
 @contextlib.asynccontextmanager
 async def wired(project: Project, settings: ServerSettings | None = None) -> AsyncIterator[Wired]:
-    """A server in this process, behind pipes as a client would give it."""
+    """Serve in this process over pipes, as a client would start the server."""
     server_in, to_server = os.pipe()
     from_server, server_out = os.pipe()
     serving = asyncio.create_task(
-        serve_stdio(project.context, settings or ServerSettings(), Wire(server_in, server_out))
+        serve_stdio(
+            project.context, settings or ServerSettings(), StdioDescriptors(server_in, server_out)
+        )
     )
     client = Wired(to_server, from_server, serving)
     try:
         yield client
     finally:
-        client.leave()
+        client.disconnect()
         try:
             await asyncio.wait_for(serving, 15)
         finally:

@@ -1,1 +1,1 @@
-"""Faults and load, repeated until something would be lost: ``uv run python -m torture``."""
+"""Load and faults, repeated many times and reported in one table: ``uv run python -m torture``."""

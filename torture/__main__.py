@@ -1,4 +1,4 @@
-"""``python -m torture [--quick] [NAMES…]``: the long version of every scenario, in one table."""
+"""``python -m torture [--quick] [NAME…]``: run scenarios and print one table."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from torture.report import HEAD, run
 
 
 def main(arguments: list[str]) -> int:
-    """Gives 1 if anything was lost."""
+    """Run the chosen scenarios. Returns 1 if any of them failed."""
     names = [scenario.name for scenario in SCENARIOS]
     parser = argparse.ArgumentParser(
         prog="python -m torture",
-        description="Faults and load, repeated until something would be lost.",
-        epilog=f"Names: {', '.join(names)}. Exit code 1 if anything was lost.",
+        description="Repeat load and faults many times, and report every failure.",
+        epilog=f"Names: {', '.join(names)}. The exit code is 1 if a scenario failed.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="run these only")
-    parser.add_argument("--quick", action="store_true", help="the short version of the tests")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run only these scenarios")
+    parser.add_argument(
+        "--quick", action="store_true", help="run the short version, as the test suite does"
+    )
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.names if name not in names]:
-        parser.error(f"no scenario is called {unknown[0]!r}; one of: {', '.join(names)}")
+        parser.error(f"unknown scenario {unknown[0]!r}; choose from: {', '.join(names)}")
     chosen = [each for each in SCENARIOS if not options.names or each.name in options.names]
     print(HEAD)
-    any_lost = False
+    any_failed = False
     for row in run(chosen, quick=options.quick):
         print(row, flush=True)
-        any_lost |= row.lost
-    print("something was lost" if any_lost else "nothing was lost")
-    return int(any_lost)
+        any_failed |= row.failed
+    print("some scenarios failed" if any_failed else "all scenarios passed")
+    return int(any_failed)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The same faults for a program without an event loop, such as ``rye run``."""
+"""Interrupts and kills of a program without an event loop, such as ``rye run``."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rye_command import COMMAND, environment, usual_signals
 from rye_project import Project
 
 from torture import children
-from torture.helper_death import BROKEN_OFF
-from torture.leftovers import Before, Mark
+from torture.helper_death import HELPER_ENDED
+from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome
 
 SEED = 20261116
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 INTERRUPTED = 130
 VICTIMS = ("caller", "keeper", "guardian", "worker")
-# Nothing but the primitive is loaded, so the moments are those of the call and not of the start.
+# Loads only the primitive, so that the faults hit the call and not the start of the program.
 CALLER = f"""
 import sys
 from lilux.primitives.subprocess.blocking import BlockingSubprocess
 from lilux.primitives.errors import HelperError
-print("begun", flush=True)
+print("started", flush=True)
 try:
     with BlockingSubprocess() as blocking:
         config = {{"command": "sh", "args": ["-c", sys.argv[1]], "render": False, "grace": 0.05}}
@@ -44,7 +44,7 @@ except KeyboardInterrupt:
 
 @contextlib.contextmanager
 def _caller(mark: Mark) -> Iterator[subprocess.Popen[str]]:
-    """A program that is about to run the tree of ``mark``; killed if it is still there."""
+    """A program that is about to run the tree of ``mark``; killed at the end of the block."""
     with (
         usual_signals(),
         subprocess.Popen(
@@ -64,10 +64,10 @@ def _caller(mark: Mark) -> Iterator[subprocess.Popen[str]]:
 
 
 def interrupted(times: int, _folder: Path) -> Outcome:
-    """SIGINT once, or again while the tree is being ended: it is gone when the program is."""
+    """Send SIGINT once or more often: the tree has ended when the program exits."""
     numbers = random.Random(SEED)
-    before = Before()
-    lost: list[str] = []
+    before = Baseline()
+    failures: list[str] = []
     for turn in range(times):
         mark = Mark(numbers)
         with _caller(mark) as caller:
@@ -75,19 +75,19 @@ def interrupted(times: int, _folder: Path) -> Outcome:
             for _ in range(1 + turn % 3):
                 caller.send_signal(signal.SIGINT)
                 time.sleep(numbers.uniform(0, 0.01))
-            lost += _ended(caller, f"interrupt {turn}")
-        # Not in a while: that all are gone is what the end of the program says.
-        lost += [f"interrupt {turn} left process {pid}" for pid in mark.alive()]
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+            failures += _exit_failures(caller, f"interrupt {turn}")
+        # Checked at once: when the program exits, the whole tree must have ended.
+        failures += [f"interrupt {turn} left process {pid}" for pid in mark.alive()]
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 def run_interrupted(times: int, folder: Path) -> Outcome:
-    """SIGINT to ``rye run`` while its tool starts and runs."""
+    """Send SIGINT to ``rye run`` while its tool starts and runs."""
     numbers = random.Random(SEED)
-    before = Before()
+    before = Baseline()
     project = Project(folder, shipped_system=True)
     project.command("tools/tree", "/bin/sh", "-c", Mark.named("$0").tree(), "{mark}")
-    lost: list[str] = []
+    failures: list[str] = []
     for turn in range(times):
         mark = Mark(numbers)
         with (
@@ -101,33 +101,33 @@ def run_interrupted(times: int, folder: Path) -> Outcome:
                 text=True,
             ) as command,
         ):
-            wait_until(mark.alive, "the tool has begun")
+            wait_until(mark.alive, "the tool has started")
             time.sleep(numbers.uniform(0, 0.02))
             command.send_signal(signal.SIGINT)
-            lost += _ended(command, f"interrupt {turn}")
+            failures += _exit_failures(command, f"interrupt {turn}")
             command.kill()
-        lost += [f"interrupt {turn} of rye left process {pid}" for pid in mark.alive()]
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+        failures += [f"interrupt {turn} of rye left process {pid}" for pid in mark.alive()]
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
-def _ended(program: subprocess.Popen[str], when: str) -> list[str]:
-    """An interrupt that comes outside of the ``try`` ends it by the signal itself."""
+def _exit_failures(program: subprocess.Popen[str], when: str) -> list[str]:
+    """Wait for the program. An interrupt outside the ``try`` ends it by the signal."""
     try:
-        _, said = program.communicate(timeout=PATIENCE_SECONDS)
+        _, stderr = program.communicate(timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         return [f"{when}: the program did not end"]
     if program.returncode not in (INTERRUPTED, -signal.SIGINT):
-        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        last = (stderr.strip().splitlines() or ["no output on stderr"])[-1]
         return [f"{when}: the program ended with {program.returncode}: {last}"]
     return []
 
 
 def killed(times: int, _folder: Path) -> Outcome:
-    """The caller or a part of its helper dies by SIGKILL: nothing survives, the error is clear."""
+    """Kill the caller or a part of its helper: nothing survives, and the error is clear."""
     numbers = random.Random(SEED)
-    before = Before()
-    lost: list[str] = []
-    told = 0
+    before = Baseline()
+    failures: list[str] = []
+    reported = 0
     for turn in range(times):
         mark, victim = Mark(numbers), VICTIMS[turn % len(VICTIMS)]
         with _caller(mark) as caller:
@@ -136,25 +136,25 @@ def killed(times: int, _folder: Path) -> Outcome:
                 caller.kill()
             else:
                 _kill_part(caller.pid, victim)
-                _, said = caller.communicate(timeout=PATIENCE_SECONDS)
-                told += 1
-                # A helper that dies while it starts may say so first.
-                if not said.endswith(f"{BROKEN_OFF}\n"):
-                    lost.append(f"death {turn} of the {victim}: the caller said {said!r}")
-        lost += mark.left()
-    note = f"{told} deaths of the helper were told"
-    return Outcome(tried=times, lost=(*lost, *before.left()), note=note)
+                _, stderr = caller.communicate(timeout=TIMEOUT_SECONDS)
+                reported += 1
+                # A helper that dies while it starts may print a message before.
+                if not stderr.endswith(f"{HELPER_ENDED}\n"):
+                    failures.append(f"death {turn} of the {victim}: the caller printed {stderr!r}")
+        failures += mark.leftovers()
+    note = f"{reported} deaths of the helper were reported"
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()), note=note)
 
 
 def _kill_part(caller: int, victim: str) -> None:
-    """As soon as it is there."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    """Kill the process as soon as it exists."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(psutil.NoSuchProcess):
-            family = [psutil.Process(caller)]
-            for child in family[0].children():
-                family += lineage(child.pid)
-            if len(family) > VICTIMS.index(victim):
-                family[VICTIMS.index(victim)].kill()
+            processes = [psutil.Process(caller)]
+            for child in processes[0].children():
+                processes += lineage(child.pid)
+            if len(processes) > VICTIMS.index(victim):
+                processes[VICTIMS.index(victim)].kill()
                 return
     raise TimeoutError(f"there is no {victim}")

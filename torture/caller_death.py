@@ -1,4 +1,4 @@
-"""The program that called is killed with SIGKILL: its jobs go, what it detached stays."""
+"""The calling program dies by SIGKILL: its jobs end, detached processes survive."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lilux.primitives.subprocess import SubprocessPrimitive
 from processes import wait_until
 
 from torture import children
-from torture.leftovers import Mark, end_all
+from torture.leftovers import Mark, kill_all
 from torture.scenario import Outcome
 
 SEED = 20261116
 JOBS = 5
-PROMISED_SECONDS = 1.0
-MANY = 20
+LIMIT_SECONDS = 1.0
+MIN_SAMPLES = 20
 
 
 def killed(times: int, _folder: Path) -> Outcome:
-    """At random moments, while jobs with daemons start and run."""
+    """Kill the caller at random moments, while jobs with daemons start and run."""
     numbers = random.Random(SEED)
-    lost: list[str] = []
+    failures: list[str] = []
     took: list[float] = []
     for turn in range(times):
         jobs, detached = Mark(numbers), Mark(numbers)
@@ -38,21 +38,21 @@ def killed(times: int, _folder: Path) -> Outcome:
             assert caller.stdout is not None
             caller.stdout.readline()
             if turn % 2:
-                # Each job has four processes; else the moment is a random one of their start.
-                wait_until(lambda mark=jobs: len(mark.alive()) >= 4 * JOBS, "all jobs run")  # type: ignore[misc] # bound now
+                # Each job has four processes. In the other rounds, the jobs are still starting.
+                wait_until(lambda mark=jobs: len(mark.alive()) >= 4 * JOBS, "all jobs run")  # type: ignore[misc] # a default binds it now
             time.sleep(numbers.uniform(0, 0.02))
             caller.kill()
-        began = time.monotonic()
-        lost += jobs.left()
-        took.append(time.monotonic() - began)
+        started = time.monotonic()
+        failures += jobs.leftovers()
+        took.append(time.monotonic() - started)
         if not detached.alive():
-            lost.append("a detached process has ended with its caller")
-        end_all(detached)
-    # One slow moment of the machine is not ours; half of many would be.
-    if times >= MANY and statistics.median(took) > PROMISED_SECONDS:
-        lost.append(f"jobs outlived their caller by {statistics.median(took):.2f} s")
-    note = f"gone after {statistics.median(took):.2f} s, at most {max(took):.2f} s"
-    return Outcome(tried=times, lost=tuple(lost), note=note)
+            failures.append("a detached process ended with its caller")
+        kill_all(detached)
+    # The median: a single slow moment may be caused by the machine.
+    if times >= MIN_SAMPLES and statistics.median(took) > LIMIT_SECONDS:
+        failures.append(f"jobs outlived their caller by {statistics.median(took):.2f} s")
+    note = f"ended after {statistics.median(took):.2f} s, at most {max(took):.2f} s"
+    return Outcome(tried=times, failures=tuple(failures), note=note)
 
 
 async def _call(jobs: Mark, detached: Mark) -> None:

@@ -1,4 +1,4 @@
-"""Calls are cancelled at random moments of their life."""
+"""Calls are cancelled at random moments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lilux.primitives.subprocess import SubprocessPrimitive
 
-from torture.leftovers import Before, Mark
+from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome
 
 SEED = 20261116
@@ -16,27 +16,27 @@ AT_ONCE = 20
 
 
 def at_random(times: int, _folder: Path) -> Outcome:
-    """A cancelled call returns when its tree is gone; the others are not touched."""
-    before = Before()
+    """A cancelled call returns after its tree has ended; other calls are not affected."""
+    before = Baseline()
     numbers = random.Random(SEED)
-    lost = asyncio.run(_cancel(times, numbers))
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+    failures = asyncio.run(_cancel(times, numbers))
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 async def _cancel(times: int, numbers: random.Random) -> list[str]:
-    lost: list[str] = []
+    failures: list[str] = []
     for _ in range(0, times, AT_ONCE):
-        mark, spared = Mark(numbers), Mark(numbers)
-        staying = asyncio.create_task(_run(f"sleep 0.1 {spared.text}; echo spared"))
-        wrong = await asyncio.gather(
+        mark, kept = Mark(numbers), Mark(numbers)
+        other = asyncio.create_task(_run(f"sleep 0.1 {kept.text}; echo kept"))
+        found = await asyncio.gather(
             *(_cancel_one(mark, numbers.uniform(0, 0.04)) for _ in range(AT_ONCE))
         )
-        lost += [sentence for sentence in wrong if sentence]
-        # Not in a while: that they are gone is what the end of the calls says.
-        lost += [f"a cancelled call left process {pid}" for pid in mark.alive()]
-        if await staying != "spared\n":
-            lost.append("a call that was not cancelled was lost")
-    return lost
+        failures += [sentence for sentence in found if sentence]
+        # Checked at once: when the calls return, their trees must have ended.
+        failures += [f"a cancelled call left process {pid}" for pid in mark.alive()]
+        if await other != "kept\n":
+            failures.append("a call that was not cancelled has no output")
+    return failures
 
 
 async def _run(script: str) -> str:
@@ -49,7 +49,7 @@ async def _cancel_one(mark: Mark, after: float) -> str | None:
     await asyncio.sleep(after)
     call.cancel()
     try:
-        said = await call
+        output = await call
     except asyncio.CancelledError:
         return None
-    return f"a cancelled call gave {said!r}"
+    return f"a cancelled call returned {output!r}"

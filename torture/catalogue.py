@@ -1,4 +1,4 @@
-"""Every scenario, in the order of the table."""
+"""All scenarios, in the order of the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from torture.scenario import Scenario
 FAULTS = (
     Scenario(
         name="load-processes",
-        what="calls of processes, 200 at once, each with its own input",
+        what="process calls with different inputs, 200 at once",
         run=load.processes,
         quick=1_500,
         long=10_000,
@@ -44,21 +44,21 @@ FAULTS = (
     ),
     Scenario(
         name="soak",
-        what="calls of processes, 200 at once, for a long time",
+        what="process calls for a long time, 200 at once",
         run=load.processes,
         quick=400,
         long=50_000,
     ),
     Scenario(
         name="helper-killed",
-        what="deaths of the helper by SIGKILL, calls in flight",
+        what="SIGKILLs of the helper, calls in flight",
         run=helper_death.in_flight,
         quick=20,
         long=200,
     ),
     Scenario(
         name="helper-killed-at-start",
-        what="deaths of the helper by SIGKILL while it starts",
+        what="SIGKILLs of the helper while it starts",
         run=helper_death.starting,
         quick=40,
         long=400,
@@ -72,21 +72,21 @@ FAULTS = (
     ),
     Scenario(
         name="helper-short-of-threads",
-        what="jobs of a helper that can start few threads or none",
+        what="jobs of a helper that may start few threads or none",
         run=helper_limits.threads,
         quick=20,
         long=80,
     ),
     Scenario(
         name="orphans-beyond-descriptors",
-        what="orphans of a helper with fewer descriptors than orphans",
+        what="orphaned processes, more than the helper has descriptors",
         run=helper_limits.orphans,
         quick=3,
         long=24,
     ),
     Scenario(
         name="caller-killed",
-        what="deaths of the caller by SIGKILL, jobs and daemons running",
+        what="SIGKILLs of the caller, jobs and daemons running",
         run=caller_death.killed,
         quick=4,
         long=50,
@@ -100,14 +100,14 @@ FAULTS = (
     ),
     Scenario(
         name="stopped",
-        what="jobs stopped by SIGSTOP, then ended",
+        what="jobs that are stopped with SIGSTOP, then ended",
         run=stopped.ended,
         quick=9,
         long=90,
     ),
     Scenario(
         name="helper-stopped",
-        what="helpers of which a part was stopped by SIGSTOP",
+        what="SIGSTOPs of one process of the helper",
         run=stopped.helper_stopped,
         quick=3,
         long=30,
@@ -121,7 +121,7 @@ FAULTS = (
     ),
     Scenario(
         name="blocking-killed",
-        what="deaths by SIGKILL of such a program or of its helper",
+        what="SIGKILLs of such a program or of its helper",
         run=blocking_calls.killed,
         quick=8,
         long=200,
@@ -135,28 +135,28 @@ FAULTS = (
     ),
     Scenario(
         name="full-disk",
-        what="lockfiles, keys, tokens, signatures written to a full disk",
+        what="writes of lockfiles, keys, tokens and signatures to a full disk",
         run=full_disk.written,
         quick=10,
         long=200,
     ),
     Scenario(
         name="cut-lockfile",
-        what="cuts of a lockfile",
+        what="truncations of a lockfile",
         run=cut_files.lockfile,
         quick=4_096,
         long=4_096,
     ),
     Scenario(
         name="cut-tool",
-        what="cuts of a signed tool",
+        what="truncations of a signed tool",
         run=cut_files.signed_tool,
         quick=4_096,
         long=4_096,
     ),
     Scenario(
         name="cut-secrets",
-        what="cuts of keys and of a token",
+        what="truncations of keys and of a token",
         run=cut_files.secrets,
         quick=100,
         long=4_096,
@@ -170,7 +170,7 @@ FAULTS = (
     ),
     Scenario(
         name="descriptors",
-        what="calls of a program that has run out of descriptors",
+        what="calls of a program that is out of descriptors",
         run=descriptors.run_out,
         quick=6,
         long=60,
@@ -184,7 +184,7 @@ FAULTS = (
     ),
     Scenario(
         name="bad-http",
-        what="calls of bad HTTP servers",
+        what="calls of misbehaving HTTP servers",
         run=bad_http.answered,
         quick=1,
         long=10,

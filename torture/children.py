@@ -1,4 +1,4 @@
-"""Python processes that can import what this one can."""
+"""Python child processes that can import the same modules as this one."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from torture.scenario import CannotBeTriedError, Outcome
+from torture.scenario import Outcome, ScenarioSkippedError
 
 DEADLINE_SECONDS = 300
 
 
 def command(module: str, *arguments: object) -> list[str]:
-    """The command line of a module of this package."""
+    """Return the command line that runs a module of this package."""
     return [sys.executable, "-m", f"torture.{module}", *map(str, arguments)]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours, with our way of finding modules."""
+    """Return the environment of this process, with its module search path."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
 
 
 def run(
     module: str, *arguments: object, through: Sequence[str] = (), env: dict[str, str] | None = None
 ) -> Outcome:
-    """The outcome that a module prints as JSON by :func:`tell`, run by way of ``through``."""
+    """Run a module, through the command ``through``, and return the outcome that it prints.
+
+    The module prints it with :func:`print_outcome`.
+    """
     done = subprocess.run(
         [*through, *command(module, *arguments)],
         env=env or environment(),
@@ -36,15 +39,16 @@ def run(
         check=False,
     )
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        return Outcome(tried=1, lost=(f"the child ended with {done.returncode}: {last}",))
-    told = json.loads(done.stdout)
-    if "cannot" in told:
-        raise CannotBeTriedError(told["cannot"])
-    return Outcome(tried=told["tried"], lost=tuple(told["lost"]), note=told["note"])
+        last = (done.stderr.strip().splitlines() or ["no output on stderr"])[-1]
+        return Outcome(tried=1, failures=(f"the child ended with {done.returncode}: {last}",))
+    printed = json.loads(done.stdout)
+    if "skipped" in printed:
+        raise ScenarioSkippedError(printed["skipped"])
+    failures = tuple(printed["failures"])
+    return Outcome(tried=printed["tried"], failures=failures, note=printed["note"])
 
 
-def tell(outcome: Outcome) -> None:
-    """The last word of such a module."""
-    told = {"tried": outcome.tried, "lost": outcome.lost, "note": outcome.note}
-    sys.stdout.write(json.dumps(told) + "\n")
+def print_outcome(outcome: Outcome) -> None:
+    """Print the outcome as JSON for :func:`run`, as the only output of the module."""
+    printed = {"tried": outcome.tried, "failures": outcome.failures, "note": outcome.note}
+    sys.stdout.write(json.dumps(printed) + "\n")

@@ -1,7 +1,7 @@
-"""The wall clock jumps by years, forward and back, in the middle of everything.
+"""The wall clock jumps by years, forward and back, while calls run.
 
-A small library, loaded before the C library, moves the wall clock of the caller and of the helper;
-the machine's own clock is left alone.
+A small library, loaded before the C library, moves the wall clock of the caller and of the helper.
+The clock of the machine is not changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from proc_client import find_binary
 from rye_project import Project
 
 from torture import children
-from torture.scenario import CannotBeTriedError, Outcome
+from torture.scenario import Outcome, ScenarioSkippedError
 
 SEED = 20261116
 YEAR = 365 * 24 * 3600
@@ -46,7 +46,7 @@ SHIM = r"""
 
 static const volatile long long *offset;
 
-__attribute__((constructor)) static void begin(void) {
+__attribute__((constructor)) static void map_offset(void) {
     int file = open(getenv("TORTURE_CLOCK"), O_RDONLY | O_CLOEXEC);
     void *page = mmap(0, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
     if (page != MAP_FAILED) offset = page;
@@ -81,7 +81,7 @@ time_t time(time_t *out) {
 
 
 def jumps(times: int, folder: Path) -> Outcome:
-    """Timeouts neither fire early nor late; tokens, signatures and lockfiles outlive the jump."""
+    """Timeouts fire neither early nor late; tokens, signatures and lockfiles stay valid."""
     shim = _compiled(folder)
     clock = folder / "clock"
     clock.write_bytes(bytes(8))
@@ -98,7 +98,7 @@ def jumps(times: int, folder: Path) -> Outcome:
 def _compiled(folder: Path) -> Path:
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
-        raise CannotBeTriedError("it takes Linux and a C compiler to move the clock")
+        raise ScenarioSkippedError("needs Linux and a C compiler to move the clock")
     source, shim = folder / "shim.c", folder / "shim.so"
     source.write_text(SHIM)
     subprocess.run(
@@ -114,13 +114,13 @@ class Clock:
         self._path = path
 
     def jump(self, seconds: int) -> None:
-        """Moves it away from the true time by so many seconds."""
+        """Set the offset from the real time in seconds."""
         with self._path.open("r+b") as file:
             file.write(struct.pack("<q", seconds))
 
     @contextmanager
     def jumping(self, numbers: random.Random) -> Iterator[None]:
-        """It jumps every few milliseconds meanwhile."""
+        """Make the clock jump every few milliseconds while the body runs."""
         done = threading.Event()
 
         def work() -> None:
@@ -142,19 +142,21 @@ async def _jump_often(folder: Path, times: int) -> Outcome:
     clock = Clock(folder / "clock")
     clock.jump(10 * YEAR)
     if abs(time.time() - 10 * YEAR - _true_time()) > 3600:
-        return Outcome(tried=1, lost=("the clock does not jump, so nothing was tried",))
-    lost: list[str] = []
+        return Outcome(
+            tried=1, failures=("the clock does not jump, so the scenario tested nothing",)
+        )
+    failures: list[str] = []
     for turn in range(times):
         with clock.jumping(numbers):
-            lost += await _processes()
-            lost += await _requests()
-        lost += await _token(folder / f"tokens-{turn}", clock)
-        lost += await _tool(folder / f"project-{turn}", clock, numbers)
-    return Outcome(tried=times, lost=tuple(lost))
+            failures += await _processes()
+            failures += await _requests()
+        failures += await _token(folder / f"tokens-{turn}", clock)
+        failures += await _tool(folder / f"project-{turn}", clock, numbers)
+    return Outcome(tried=times, failures=tuple(failures))
 
 
 def _true_time() -> float:
-    """The kernel's word, which no library changes: the uptime and the moment of the start."""
+    """Return the time from the kernel's boot time and uptime, which no library can change."""
     started = next(
         int(line.split()[1])
         for line in Path("/proc/stat").read_text().splitlines()
@@ -165,18 +167,18 @@ def _true_time() -> float:
 
 async def _processes() -> list[str]:
     primitive = SubprocessPrimitive()
-    began = time.monotonic()
+    started = time.monotonic()
     stuck, busy = await asyncio.gather(
         primitive.execute({"command": "sleep", "args": ["60"], "timeout": SHORT}),
         primitive.execute({"command": "sleep", "args": [str(WORK)], "timeout": LONG}),
     )
-    took = time.monotonic() - began
-    lost = [] if stuck.timed_out else ["a process did not time out"]
+    took = time.monotonic() - started
+    failures = [] if stuck.timed_out else ["a process did not time out"]
     if took < SHORT or stuck.duration_ms < SHORT * 1000:
-        lost.append(f"a timeout of {SHORT} s fired after {took:.3f} s")
+        failures.append(f"a timeout of {SHORT} s fired after {took:.3f} s")
     if not busy.success or not WORK * 1000 <= busy.duration_ms < LONG * 1000:
-        lost.append(f"a process that takes {WORK} s took {busy.duration_ms} ms: {busy.stderr}")
-    return lost
+        failures.append(f"a process that takes {WORK} s took {busy.duration_ms} ms: {busy.stderr}")
+    return failures
 
 
 async def _requests() -> list[str]:
@@ -192,12 +194,12 @@ async def _requests() -> list[str]:
             http.execute({"url": f"{server.url}/hangs", "timeout": SHORT}),
             http.execute({"url": f"{server.url}/slow", "timeout": LONG}),
         )
-    lost = []
+    failures = []
     if not (stuck.error or "").startswith(f"timed out after {SHORT} seconds"):
-        lost.append(f"a request did not time out: {stuck.error}")
+        failures.append(f"a request did not time out: {stuck.error}")
     if not slow.success:
-        lost.append(f"a slow answer was not waited for: {slow.error}")
-    return lost
+        failures.append(f"a slow answer failed: {slow.error}")
+    return failures
 
 
 @asynccontextmanager
@@ -210,35 +212,35 @@ async def _token(folder: Path, clock: Clock) -> list[str]:
     store = AuthStore("torture", folder, keychain=None)
     store.set_token("service", "kept", expires_in=3600)
     clock.jump(YEAR)
-    lost = []
+    failures = []
     try:
         await store.get_token("service")
-        lost.append("an expired token was handed out")
+        failures.append("an expired token was handed out")
     except AuthenticationRequired:
         pass
     clock.jump(0)
     if await store.get_token("service") != "kept":
-        lost.append("a token was lost by a jump")
-    return lost
+        failures.append("a token was lost after a jump")
+    return failures
 
 
 async def _tool(folder: Path, clock: Clock, numbers: random.Random) -> list[str]:
-    """Signed in one year, locked in another, run in a third."""
+    """Sign a tool in one year, lock it in another, and run it in a third."""
     folder.mkdir()
     years = [numbers.randrange(-30, 30) for _ in range(3)]
     clock.jump(years[0] * YEAR)
     project = Project(folder)
     project.command("hello", "/bin/echo", "hi")
-    lost = []
+    failures = []
     for year in years[1:]:
         clock.jump(year * YEAR)
         async with project.executor() as executor:
             result = await executor.execute("hello")
             if not result.success:
-                lost.append(f"signed and run {years} years away: {result.error}")
+                failures.append(f"signed and run {years} years away: {result.error}")
     clock.jump(0)
-    return lost
+    return failures
 
 
 if __name__ == "__main__":
-    children.tell(asyncio.run(_jump_often(Path(sys.argv[1]), int(sys.argv[2]))))
+    children.print_outcome(asyncio.run(_jump_often(Path(sys.argv[1]), int(sys.argv[2]))))

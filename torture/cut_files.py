@@ -1,4 +1,4 @@
-"""A reader meets a file at every possible cut: an error, never an accepted half."""
+"""Files truncated at every length: reading one is an error; a part is never accepted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rye_project import Project
 
 from torture.scenario import Outcome
 
-Reading = Callable[[], str | None]
-"""Reads the cut file: ``None`` if it was refused as it should be, else what came instead."""
+Reader = Callable[[], str | None]
+"""Reads the truncated file; returns ``None`` if it was refused, else what was accepted."""
 
 
 def lockfile(times: int, folder: Path) -> Outcome:
-    """A tool is run with the head of its lockfile."""
+    """Run a tool with a truncated lockfile."""
     project = Project(folder)
     project.command("hello", "/bin/echo", "hi")
     project.run("hello")
@@ -27,21 +27,21 @@ def lockfile(times: int, folder: Path) -> Outcome:
 
     async def main() -> Outcome:
         async with project.executor() as executor:
-            lost, tried = [], 0
-            for length in _cut(path, times):
+            failures, tried = [], 0
+            for length in _truncated(path, times):
                 result = await executor.execute("hello")
                 tried += 1
                 if result.metadata.get("error_type") != "LockCorruptError":
-                    lost.append(f"{length} bytes of a lockfile: {result.error or 'accepted'}")
+                    failures.append(f"{length} bytes of a lockfile: {result.error or 'accepted'}")
             if not (await executor.execute("hello", frozen=True)).success:
-                lost.append("the whole lockfile is not accepted")
-            return Outcome(tried=tried, lost=tuple(lost))
+                failures.append("the complete lockfile is not accepted")
+            return Outcome(tried=tried, failures=tuple(failures))
 
     return asyncio.run(main())
 
 
 def signed_tool(times: int, folder: Path) -> Outcome:
-    """A tool is run of which only the head is there."""
+    """Run a tool whose file is truncated."""
     project = Project(folder)
     project.command("hello", "/bin/echo", "hi")
     path = project.folder("project") / "tools" / "hello.yaml"
@@ -49,23 +49,23 @@ def signed_tool(times: int, folder: Path) -> Outcome:
 
     async def main() -> Outcome:
         async with project.executor() as executor:
-            lost, tried = [], 0
-            for length in _cut(path, times):
+            failures, tried = [], 0
+            for length in _truncated(path, times):
                 result = await executor.execute("hello", use_lockfile=False)
                 tried += 1
                 if result.metadata.get("error_type") not in refused:
-                    lost.append(f"{length} bytes of a tool: {result.error or 'it ran'}")
-            return Outcome(tried=tried, lost=tuple(lost))
+                    failures.append(f"{length} bytes of a tool: {result.error or 'it ran'}")
+            return Outcome(tried=tried, failures=tuple(failures))
 
     return asyncio.run(main())
 
 
 def secrets(times: int, folder: Path) -> Outcome:
-    """A private key, a public key and a token are loaded from their heads."""
+    """Load a truncated private key, public key and token."""
     keys, tokens = folder / "keys", folder / "tokens"
     save_keypair(*generate_keypair(), keys)
     store = AuthStore("torture", tokens, keychain=None)
-    store.set_token("service", "a token that is to be kept")
+    store.set_token("service", "a stored token")
 
     def load_keys() -> str | None:
         try:
@@ -80,33 +80,33 @@ def secrets(times: int, folder: Path) -> Outcome:
         except (AuthError, KeyFileError):
             return None
 
-    readings: list[tuple[Path, Reading]] = [(path, load_keys) for path in sorted(keys.iterdir())]
+    readings: list[tuple[Path, Reader]] = [(path, load_keys) for path in sorted(keys.iterdir())]
     readings += [(path, load_token) for path in sorted(tokens.iterdir()) if path.is_file()]
-    lost, tried = [], 0
+    failures, tried = [], 0
     for path, read in readings:
-        for length in _cut(path, times):
+        for length in _truncated(path, times):
             tried += 1
-            if (came := read()) is not None:
-                lost.append(f"{length} bytes of {path.name}: {came}")
-    return Outcome(tried=tried, lost=tuple(lost))
+            if (result := read()) is not None:
+                failures.append(f"{length} bytes of {path.name}: {result}")
+    return Outcome(tried=tried, failures=tuple(failures))
 
 
-def _cut(path: Path, at_most: int) -> Iterator[int]:
-    """Cuts the file to each length, or to ``at_most`` lengths; it is whole again afterwards.
+def _truncated(path: Path, at_most: int) -> Iterator[int]:
+    """Truncate the file to each length, or to ``at_most`` lengths; restore it afterwards.
 
-    A last line break does not count: without it, the document is still all there.
+    A file without its last line break is not tried: it is still complete.
     """
-    whole = path.read_bytes()
-    size = len(whole.rstrip(b"\n"))
-    with _restored(path, whole):
+    content = path.read_bytes()
+    size = len(content.rstrip(b"\n"))
+    with _restored(path, content):
         for length in range(0, size, max(1, -(-size // at_most))):
-            path.write_bytes(whole[:length])
+            path.write_bytes(content[:length])
             yield length
 
 
 @contextmanager
-def _restored(path: Path, whole: bytes) -> Iterator[None]:
+def _restored(path: Path, content: bytes) -> Iterator[None]:
     try:
         yield
     finally:
-        path.write_bytes(whole)
+        path.write_bytes(content)

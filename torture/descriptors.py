@@ -1,4 +1,4 @@
-"""The caller runs out of file descriptors: a clear error, and afterwards all is well."""
+"""The caller is out of file descriptors: calls fail with a clear error, later ones work."""
 
 from __future__ import annotations
 
@@ -14,42 +14,44 @@ from rye_project import Project
 from scarce_descriptors import descriptors_left
 
 from torture import children
-from torture.leftovers import Before
+from torture.leftovers import Baseline
 from torture.scenario import Outcome
 
-MOST_FREE = 6
+MAX_FREE = 6
 ENOUGH = 24
 SHORTAGE = "too many open files"
 
 Call = Callable[[int], Awaitable[str | None]]
-"""Takes how many descriptors are free: ``None`` if it worked, else the text of its error."""
+"""Takes the number of free descriptors; returns ``None`` on success, else the error message."""
 
 
 def run_out(times: int, folder: Path) -> Outcome:
-    """Calls with no descriptor free, with one, two …; each works or says what is short."""
+    """Call with no free descriptor, one, two …; each call works or reports the shortage."""
     return children.run("descriptors", folder, times)
 
 
 async def _try_all(folder: Path, times: int) -> Outcome:
-    lost: list[str] = []
+    failures: list[str] = []
     tried = short = 0
     calls = _calls(folder)
-    # What is imported on use is a file, too.
+    # Triggers lazy imports, which need descriptors too.
     for call in calls.values():
         await call(ENOUGH)
-    before = Before()
+    before = Baseline()
     for turn in range(times):
-        free = turn % MOST_FREE
+        free = turn % MAX_FREE
         for name, call in calls.items():
             error = await call(free)
             tried += 1
             short += error is not None
             if error is not None and SHORTAGE not in error.lower():
-                lost.append(f"{name} with {free} descriptors free: {error}")
-            if (again := await call(ENOUGH)) is not None:
-                lost.append(f"{name} afterwards: {again}")
+                failures.append(f"{name} with {free} descriptors free: {error}")
+            if (error_afterwards := await call(ENOUGH)) is not None:
+                failures.append(f"{name} afterwards: {error_afterwards}")
     return Outcome(
-        tried=tried, lost=(*lost, *before.left()), note=f"{short} were refused, the others worked"
+        tried=tried,
+        failures=(*failures, *before.leftovers()),
+        note=f"{short} refused, the others worked",
     )
 
 
@@ -59,13 +61,13 @@ def _calls(folder: Path) -> dict[str, Call]:
     store = AuthStore("torture", folder / "tokens", keychain=None)
 
     async def new_helper(free: int) -> str | None:
-        def in_a_loop_of_its_own() -> str | None:
+        def in_new_loop() -> str | None:
             with asyncio.Runner() as runner:
                 runner.get_loop()
                 with descriptors_left(free):
                     return runner.run(_outcome(_echo()))
 
-        return await asyncio.to_thread(in_a_loop_of_its_own)
+        return await asyncio.to_thread(in_new_loop)
 
     async def warm_helper(free: int) -> str | None:
         with descriptors_left(free):
@@ -93,7 +95,7 @@ async def _echo() -> str | None:
 
 
 async def _outcome(call: Awaitable[str | None]) -> str | None:
-    """Its error, if that is a typed one; any other is a defect that comes out."""
+    """Return the message of a typed error; any other exception is a defect and is raised."""
     try:
         return await call
     except LiluxError as error:
@@ -101,4 +103,4 @@ async def _outcome(call: Awaitable[str | None]) -> str | None:
 
 
 if __name__ == "__main__":
-    children.tell(asyncio.run(_try_all(Path(sys.argv[1]), int(sys.argv[2]))))
+    children.print_outcome(asyncio.run(_try_all(Path(sys.argv[1]), int(sys.argv[2]))))

@@ -1,4 +1,4 @@
-"""Many processes run the same tool for the first time, at the same moment."""
+"""Many processes run the same tool for the first time at the same moment."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ PROCESSES = 50
 
 
 def at_once(times: int, folder: Path) -> Outcome:
-    """Fifty processes; all succeed, and one valid lockfile is there."""
+    """Run fifty processes: all succeed, and write one valid lockfile."""
     tried = 0
-    lost: list[str] = []
+    failures: list[str] = []
     for turn in range(times):
-        place = folder / str(turn)
-        place.mkdir()
-        outcome = children.run("first_runs", place)
+        subfolder = folder / str(turn)
+        subfolder.mkdir()
+        outcome = children.run("first_runs", subfolder)
         tried += outcome.tried
-        lost += outcome.lost
-    return Outcome(tried=tried, lost=tuple(lost))
+        failures += outcome.failures
+    return Outcome(tried=tried, failures=tuple(failures))
 
 
 def _fork_and_run(folder: Path) -> Outcome:
-    """Forked from one process that has loaded everything, so that they do run at once."""
-    # What is imported on use is imported by a run elsewhere.
-    elsewhere = Project(folder / "elsewhere")
-    elsewhere.command("hello", "/bin/true")
-    elsewhere.run("hello")
-    execute_blocking("hello", context=elsewhere.context)
+    """Fork the processes after all imports, so that they really run at the same time."""
+    # A run in another project triggers the lazy imports.
+    other = Project(folder / "other")
+    other.command("hello", "/bin/true")
+    other.run("hello")
+    execute_blocking("hello", context=other.context)
     project = Project(folder)
     project.command("tools/hello", "/bin/echo", "hi")
     start, go = os.pipe()
@@ -44,19 +44,19 @@ def _fork_and_run(folder: Path) -> Outcome:
         pid = os.fork()
         if pid == 0:
             os.close(go)
-            os.read(start, 1)  # nobody writes: it returns when the parent closes its end
+            os.read(start, 1)  # returns when the parent closes the pipe
             os._exit(_first_run(project, blocking=number % 2 == 0))
         pids.append(pid)
     os.close(go)
     codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
-    lost = [f"a process ended with {code}" for code in codes if code != 0]
+    failures = [f"a process ended with {code}" for code in codes if code != 0]
     path = project.lockfile("tools/hello")
     LockfileManager().load(path)
     if extra := [one.name for one in path.parent.iterdir() if one != path]:
-        lost.append(f"files are left beside the lockfile: {extra}")
+        failures.append(f"extra files beside the lockfile: {extra}")
     if not project.run("tools/hello", frozen=True).success:
-        lost.append("the lockfile is not accepted")
-    return Outcome(tried=PROCESSES, lost=tuple(lost))
+        failures.append("the lockfile is not accepted")
+    return Outcome(tried=PROCESSES, failures=tuple(failures))
 
 
 def _first_run(project: Project, *, blocking: bool) -> int:
@@ -65,7 +65,7 @@ def _first_run(project: Project, *, blocking: bool) -> int:
             result = execute_blocking("tools/hello", context=project.context)
         else:
             result = project.run("tools/hello")
-    except BaseException as error:  # noqa: BLE001 - a fork must end here, whatever happens
+    except BaseException as error:  # noqa: BLE001 - a forked process must always end here
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 2
     if result.success and result.data["stdout"] == "hi\n":
@@ -75,4 +75,4 @@ def _first_run(project: Project, *, blocking: bool) -> int:
 
 
 if __name__ == "__main__":
-    children.tell(_fork_and_run(Path(sys.argv[1])))
+    children.print_outcome(_fork_and_run(Path(sys.argv[1])))

@@ -1,6 +1,6 @@
 """The disk is full while a lockfile, a key, a token or a signature is written.
 
-The disk is a small tmpfs in a mount namespace of its own, which goes when the process does.
+The disk is a small tmpfs in a private mount namespace, which disappears with the process.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from rye.errors import RyeError
 from rye_project import Project
 
 from torture import children
-from torture.scenario import CannotBeTriedError, Outcome
+from torture.scenario import Outcome, ScenarioSkippedError
 
 PAGE = 4096
-# More than the largest of the files takes, so that the last writes of each series succeed.
-MOST_FREE_PAGES = 8
+# More than the largest file needs, so that the last writes of each series succeed.
+MAX_FREE_PAGES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """Something that replaces a file by another version of it."""
+    """A function that replaces a file with another version, and one that reads the version."""
 
     name: str
     write: Callable[[str], object]
@@ -49,50 +49,54 @@ class Writer:
 
 
 def written(times: int, folder: Path) -> Outcome:
-    """Each kind of file, with nothing free, one page free, two …; also without inodes."""
+    """Write each kind of file with no free page, one, two …; also without free inodes."""
     unshare, mount = shutil.which("unshare"), shutil.which("mount")
     if not (unshare and mount):
-        raise CannotBeTriedError("unshare and mount are not installed")
-    own_mounts = [unshare, "--user", "--map-root-user", "--mount"]
-    if subprocess.run([*own_mounts, "true"], capture_output=True, check=False).returncode:
-        raise CannotBeTriedError("this user may not have a mount namespace")
-    return children.run("full_disk", folder, times, through=own_mounts)
+        raise ScenarioSkippedError("unshare and mount are not installed")
+    in_namespace = [unshare, "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*in_namespace, "true"], capture_output=True, check=False).returncode:
+        raise ScenarioSkippedError("this user may not create a mount namespace")
+    return children.run("full_disk", folder, times, through=in_namespace)
 
 
-def _on_a_small_disk(folder: Path, times: int) -> Outcome:
+def _write_to_small_disk(folder: Path, times: int) -> Outcome:
     disk = folder / "disk"
     disk.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", "size=512k,nr_inodes=256", "tmpfs", str(disk)]
     if subprocess.run(mounting, capture_output=True, check=False).returncode:
-        sys.stdout.write(json.dumps({"cannot": "this user may not mount a tmpfs"}))
+        sys.stdout.write(json.dumps({"skipped": "this user may not mount a tmpfs"}))
         sys.exit(0)
-    lost: list[str] = []
+    failures: list[str] = []
     tried = refused = 0
     for writer in _writers(disk):
         for turn in range(times):
-            free = turn % (MOST_FREE_PAGES + 2) - 1
+            free = turn % (MAX_FREE_PAGES + 2) - 1
             old, new = f"version {2 * turn}", f"version {2 * turn + 1}"
             writer.write(old)
             names = _names(disk)
             with _filled(disk, free):
-                said = _attempt(writer, new)
+                error = _attempt(writer, new)
             tried += 1
-            refused += said is not None
+            refused += error is not None
             found = writer.read()
-            if found != (new if said is None else old):
-                lost.append(f"{writer.name}: {found!r} is there instead of the whole file")
-            if said is not None and "No space left" not in said and "no space left" not in said:
-                lost.append(f"{writer.name}: the error does not tell the reason: {said}")
-            left = _names(disk) - names
-            if said is not None and left:
-                lost.append(f"{writer.name}: {sorted(left)} is left")
+            if found != (new if error is None else old):
+                failures.append(f"{writer.name}: {found!r} instead of the complete file")
+            if error is not None and "No space left" not in error and "no space left" not in error:
+                failures.append(f"{writer.name}: the error does not name the reason: {error}")
+            extra = _names(disk) - names
+            if error is not None and extra:
+                failures.append(f"{writer.name}: {sorted(extra)} left behind")
     if not 0 < refused < tried:
-        lost.append(f"{refused} of {tried} writes met the full disk: the disk has the wrong size")
-    return Outcome(tried=tried, lost=tuple(lost), note=f"{refused} refused, the others written")
+        failures.append(
+            f"{refused} of {tried} writes failed on the full disk: the disk has the wrong size"
+        )
+    return Outcome(
+        tried=tried, failures=tuple(failures), note=f"{refused} refused, the others written"
+    )
 
 
 def _attempt(writer: Writer, version: str) -> str | None:
-    """Why nothing was written, or ``None`` if it was."""
+    """Return why nothing was written; ``None`` on success."""
     try:
         writer.write(version)
     except (OSError, LiluxError, RyeError) as error:
@@ -102,11 +106,11 @@ def _attempt(writer: Writer, version: str) -> str | None:
 
 def _writers(disk: Path) -> list[Writer]:
     locks, manager = disk / "a.lock.json", LockfileManager()
-    keys, made, made_before = disk / "keys", disk / "made", (b"", b"")
+    keys, first_keys, no_pair = disk / "keys", disk / "made", (b"", b"")
     pairs: dict[str, tuple[bytes, bytes]] = {}
     first_pairs: dict[str, tuple[bytes, bytes]] = {}
     store = AuthStore("torture", disk / "tokens", keychain=None)
-    store.set_token("service", "the first one makes the key")
+    store.set_token("service", "the first token creates the key")
     project = Project(disk)
     tool = project.tool("tool.sh", "echo first\n", signed=False)
 
@@ -120,24 +124,24 @@ def _writers(disk: Path) -> list[Writer]:
 
     def make_keys(version: str) -> None:
         if _is_old(version):
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir(mode=0o700)
-            first_pairs[version] = made_before
+            shutil.rmtree(first_keys, ignore_errors=True)
+            first_keys.mkdir(mode=0o700)
+            first_pairs[version] = no_pair
         else:
-            first_pairs[version] = ensure_keypair(made)
+            first_pairs[version] = ensure_keypair(first_keys)
 
-    def read_made() -> str:
+    def read_first_keys() -> str:
         last = next(reversed(first_pairs))
         if not _is_old(last):
-            return last if load_keypair(made) == first_pairs[last] else "another pair"
-        if any(made.iterdir()):
-            # There was room for one of the two: it is whole, and the next use completes the pair.
-            ensure_keypair(made)
+            return last if load_keypair(first_keys) == first_pairs[last] else "another pair"
+        if any(first_keys.iterdir()):
+            # Only one of the two files had space: it is complete, and the next use adds the other.
+            ensure_keypair(first_keys)
             make_keys(last)
         return last
 
     def sign(version: str) -> None:
-        # The text is written by its author, in place, before the disk was full.
+        # The author writes the text in place, before the disk is full.
         if _is_old(version):
             tool.write_text(f"# {version}\n# {'x' * 3 * PAGE}\n")
         else:
@@ -152,7 +156,7 @@ def _writers(disk: Path) -> list[Writer]:
             read=lambda: str((manager.load(locks).registry or {})["version"]),
         ),
         Writer(name="a key pair", write=write_keys, read=read_keys),
-        Writer(name="a first key pair", write=make_keys, read=read_made),
+        Writer(name="a first key pair", write=make_keys, read=read_first_keys),
         Writer(
             name="a token",
             write=lambda version: store.set_token("service", version),
@@ -167,12 +171,12 @@ def _is_old(version: str) -> bool:
 
 
 def _signed_version(tool: Path) -> str:
-    """An unsigned text counts as its own version, a signed one as the next."""
+    """Return the version of the text; a signature makes it the next version."""
     lines = tool.read_text().splitlines()
     signed = "rye:signed:" in lines[0]
     number = int(lines[1 if signed else 0].split()[-1])
-    whole = lines[-1] == f"# {'x' * 3 * PAGE}"
-    return f"version {number + signed}" if whole else "a part"
+    complete = lines[-1] == f"# {'x' * 3 * PAGE}"
+    return f"version {number + signed}" if complete else "an incomplete file"
 
 
 def _names(disk: Path) -> set[str]:
@@ -181,7 +185,7 @@ def _names(disk: Path) -> set[str]:
 
 @contextlib.contextmanager
 def _filled(disk: Path, free_pages: int) -> Iterator[None]:
-    """Leaves so many pages free; -1 leaves space, but no inode for another file."""
+    """Fill the disk up to ``free_pages`` pages; -1 leaves space, but no inode for another file."""
     fillers = [disk / "filler"]
     if free_pages < 0:
         with _until_full():
@@ -210,4 +214,4 @@ def _until_full() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    children.tell(_on_a_small_disk(Path(sys.argv[1]), int(sys.argv[2])))
+    children.print_outcome(_write_to_small_disk(Path(sys.argv[1]), int(sys.argv[2])))

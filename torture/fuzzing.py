@@ -1,8 +1,8 @@
-"""Bad input, tried many times over: what holds for whatever comes in, and a run that counts.
+"""Generated bad input: properties that must be true for any input, and how to run them.
 
-A :class:`Fuzz` says what is fed to what, and checks what must hold. The tests of the suite try each
-a few times, ``python -m torture`` as often as there is time, and atheris can look for inputs that
-reach new code (:mod:`torture.fuzzing_guided`).
+A :class:`Fuzz` generates inputs and checks one property. The test suite tries each a few times,
+``python -m torture`` many times, and atheris can search for inputs that reach new code
+(:mod:`torture.fuzzing_guided`).
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from hypothesis.strategies import SearchStrategy
 
 Check = Callable[[Any], None]
 
-# A batch is not interrupted, so it is small; a new one begins with another seed.
+# Small, because a batch cannot be interrupted; each batch has another seed.
 BATCH = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fuzz:
-    """One promise that holds for any input."""
+    """A property that must be true for any input."""
 
     name: str
     inputs: SearchStrategy[Any]
     opened: Callable[[], AbstractContextManager[Check]]
-    """Gives the check, which raises whatever a broken promise leads to, and what it needs."""
+    """Sets up the check, which raises an exception if the property is false for an input."""
     few: int = 50
-    """How often the tests try it; each input of some takes a process or two."""
+    """How many inputs the tests try; some inputs need a process or two."""
     many: int = 20_000
-    """How often the long version does."""
+    """How many inputs the long version tries."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What came of one promise."""
+    """The result for one property."""
 
     name: str
     tried: int
-    lost: tuple[str, ...]
-    """A sentence for each input that broke it."""
+    failures: tuple[str, ...]
+    """A sentence for the input that failed."""
 
 
 def plain(check: Check) -> Callable[[], AbstractContextManager[Check]]:
-    """For a check that needs nothing."""
+    """Wrap a check that needs no setup."""
     return lambda: nullcontext(check)
 
 
 def everything() -> tuple[Fuzz, ...]:
-    """Every promise there is."""
+    """Return all properties."""
     from torture import fuzzing_calls, fuzzing_helper, fuzzing_items, fuzzing_kernel
 
     modules = (fuzzing_kernel, fuzzing_helper, fuzzing_items, fuzzing_calls)
@@ -61,9 +61,9 @@ def everything() -> tuple[Fuzz, ...]:
 
 
 def try_out(fuzz: Fuzz) -> int:
-    """Tries a few inputs, the same ones every time; raises what the check does.
+    """Try a few inputs, the same ones every time, and return how many were tried.
 
-    Gives how many were tried. The smallest input that fails is the one that is told.
+    Raises what the check raises for the smallest input that fails.
     """
     with fuzz.opened() as check:
         tried, failure = _batch(fuzz, check, fuzz.few, 0)
@@ -73,7 +73,7 @@ def try_out(fuzz: Fuzz) -> int:
 
 
 def run(seconds: float, number: int) -> list[Row]:
-    """Tries all for this long, in equal parts; every promise is tried at least once."""
+    """Try all properties for this long in total; each for the same time, and at least once."""
     fuzzes = everything()
     return [_run_for(fuzz, seconds / len(fuzzes), number) for fuzz in fuzzes]
 
@@ -84,18 +84,18 @@ def _run_for(fuzz: Fuzz, seconds: float, number: int) -> Row:
 
 
 def run_one(fuzz: Fuzz, number: int, enough: Callable[[int], bool], batch_size: int = BATCH) -> Row:
-    """Tries batches until ``enough`` says so, which is asked with how many were tried."""
+    """Try batches until ``enough`` returns True for the number of inputs tried."""
     tried = 0
     with fuzz.opened() as check:
         for batch in itertools.count(number):
             more, failure = _batch(fuzz, check, batch_size, batch)
             tried += more
             if failure is not None:
-                lost = f"seed {batch}: {type(failure).__name__}: {failure}"
-                return Row(name=fuzz.name, tried=tried, lost=(lost[:500],))
+                sentence = f"seed {batch}: {type(failure).__name__}: {failure}"
+                return Row(name=fuzz.name, tried=tried, failures=(sentence[:500],))
             if enough(tried):
                 break
-    return Row(name=fuzz.name, tried=tried, lost=())
+    return Row(name=fuzz.name, tried=tried, failures=())
 
 
 def _batch(fuzz: Fuzz, check: Check, examples: int, number: int) -> tuple[int, Exception | None]:
@@ -117,6 +117,6 @@ def _batch(fuzz: Fuzz, check: Check, examples: int, number: int) -> tuple[int, E
 
     try:
         attempt()
-    except Exception as failure:  # noqa: BLE001 - whatever it is, it should not have come out
+    except Exception as failure:  # noqa: BLE001 - any exception is a failure
         return tried, failure
     return tried, None

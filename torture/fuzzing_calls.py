@@ -1,4 +1,4 @@
-"""Whole calls: whatever a caller gives as parameters or as an id, there is a result."""
+"""Calls with any parameters and ids: every call returns a result."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ _SHELL = "set -f; printf '%s' {word} \"{word}\" '{word}' | cat -; echo x{word}y"
 
 
 def scenarios() -> tuple[Fuzz, ...]:
-    """What holds for whatever a caller says."""
+    """Return the properties of calls."""
     calls = st.tuples(
         st.sampled_from(("argv", "shell", "stdin", SUBPROCESS, "nothing")), _parameters
     )
     arguments = st.lists(
-        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])) | _clean()
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+        | _printable_texts()
     )
     return (
         Fuzz(name="parameters", inputs=calls | st.tuples(_texts, _values), opened=_planning),
@@ -74,7 +75,7 @@ def scenarios() -> tuple[Fuzz, ...]:
     )
 
 
-def _clean() -> st.SearchStrategy[str]:
+def _printable_texts() -> st.SearchStrategy[str]:
     return st.sampled_from([text for text in _TEXTS if "\0" not in text and text.isprintable()])
 
 
@@ -105,7 +106,7 @@ def _planning() -> Iterator[Check]:
 def there_is_always_a_result(
     executor: PrimitiveExecutor, runner: asyncio.Runner, call: tuple[str, Any]
 ) -> None:
-    """A plan that is JSON, or an error of the public tree; never a defect."""
+    """A dry run returns a plan that is valid JSON, or a typed error; never a defect."""
     item_id, parameters = call
     result = runner.run(executor.execute(item_id, parameters, dry_run=True, use_lockfile=False))
     if result.success:
@@ -118,18 +119,18 @@ def there_is_always_a_result(
 @contextlib.contextmanager
 def _echoing() -> Iterator[Check]:
     with _executor() as (executor, runner):
-        yield lambda texts: arrives_as_it_was_given(executor, runner, texts)
+        yield lambda texts: arrives_unchanged(executor, runner, texts)
 
 
-def arrives_as_it_was_given(
+def arrives_unchanged(
     executor: PrimitiveExecutor, runner: asyncio.Runner, texts: list[str]
 ) -> None:
-    """Through a real shell, in both places where the tool quotes it."""
+    """A text reaches a real shell unchanged, with both kinds of quoting."""
     word = "".join(texts)
     result = runner.run(executor.execute("echo", {"word": word}, use_lockfile=False))
     assert result.success, result.error
-    said = result.data["stdout"] if isinstance(result.data, dict) else json.dumps(result.data)
-    assert said == word * 2 or result.metadata.get("stdout") == word * 2, (word, result)
+    printed = result.data["stdout"] if isinstance(result.data, dict) else json.dumps(result.data)
+    assert printed == word * 2 or result.metadata.get("stdout") == word * 2, (word, result)
 
 
 _READ = """# /// rye
@@ -175,20 +176,20 @@ def _reading() -> Iterator[Check]:
         project = Project(Path(folder), shipped_system=True)
         project.tool("read.sh", _READ)
         executor = PrimitiveExecutor(context=project.context)
-        yield lambda given: each_is_its_own_variable(executor, runner, given)
+        yield lambda parameters: each_parameter_is_one_variable(executor, runner, parameters)
         runner.run(executor.aclose())
 
 
-def each_is_its_own_variable(
-    executor: PrimitiveExecutor, runner: asyncio.Runner, given: dict[str, Any]
+def each_parameter_is_one_variable(
+    executor: PrimitiveExecutor, runner: asyncio.Runner, parameters: dict[str, Any]
 ) -> None:
-    """No text of one parameter becomes another one, and each says what it said."""
-    result = runner.run(executor.execute("read", given, use_lockfile=False))
+    """Each parameter becomes exactly one variable, with its value."""
+    result = runner.run(executor.execute("read", parameters, use_lockfile=False))
     assert result.success, result.error
     pairs = result.data["stdout"].split("\0")[:-1]
     found = dict(pair.removeprefix("RYE_PARAM_").split("=", 1) for pair in pairs)
-    expected = {name.upper(): value for name, value in given.items() if value is not None}
+    expected = {name.upper(): value for name, value in parameters.items() if value is not None}
     assert found.keys() == expected.keys()
     for name, value in expected.items():
-        said = found[name] if isinstance(value, str) else json.loads(found[name])
-        assert said == value, (name, value, found[name])
+        arrived = found[name] if isinstance(value, str) else json.loads(found[name])
+        assert arrived == value, (name, value, found[name])

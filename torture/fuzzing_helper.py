@@ -1,4 +1,4 @@
-"""The protocol of ``lilux-proc``, both ways: a caller that raves, and a helper that lies."""
+"""The protocol of ``lilux-proc`` in both directions, with malformed requests and answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proc_client import ProcClient
 from torture.fuzzing import Check, Fuzz
 from torture.mutations import mixture, mutated
 
-# Nothing here may end a process, write a file or start more than /bin/true: what is drawn is sent.
+# These requests are really sent: none may end a process, write a file or start more than /bin/true.
 _COMMANDS = ("/bin/true", "/nonexistent", "", "a\0b", 5, None, ["/bin/true"], "\udc80", "/")
 _NUMBERS: tuple[Any, ...] = (
     0,
@@ -92,7 +92,7 @@ _RESULT = {
 
 
 def scenarios() -> tuple[Fuzz, ...]:
-    """What holds for whatever comes over the connection."""
+    """Return the properties of the connection."""
     return (
         Fuzz(
             name="requests to lilux-proc",
@@ -107,7 +107,13 @@ def scenarios() -> tuple[Fuzz, ...]:
             few=25,
             many=2_000,
         ),
-        Fuzz(name="a helper that lies", inputs=_lies(), opened=_lying_helper, few=25, many=2_000),
+        Fuzz(
+            name="answers of lilux-proc",
+            inputs=_wrong_answers(),
+            opened=_wrong_helper,
+            few=25,
+            many=2_000,
+        ),
     )
 
 
@@ -118,7 +124,7 @@ def _helper_that_answers() -> Iterator[Check]:
 
 
 def still_answers(client: ProcClient, frames: list[tuple[bytes, bytes]]) -> None:
-    """Whatever was asked for before, the next sensible question gets its answer."""
+    """After any requests, the next valid request is answered."""
     for header, payload in frames:
         client.send_frame(header, payload)
     client.send_frame(json.dumps({"id": _SENTINEL, "op": "status", "pid": os.getpid()}).encode())
@@ -133,31 +139,31 @@ def _helpers_that_end() -> Iterator[Check]:
 
 
 def ends_well(data: bytes) -> None:
-    """A caller that sends anything and goes away leaves no helper behind, and none that crashed."""
+    """The helper exits with 0 after any bytes and a disconnect."""
     with ProcClient() as client:
         client.socket.sendall(data)
         assert client.close() == 0
 
 
 @contextlib.contextmanager
-def _lying_helper() -> Iterator[Check]:
+def _wrong_helper() -> Iterator[Check]:
     with tempfile.TemporaryDirectory() as folder:
-        said = Path(folder, "said")
+        output = Path(folder, "output")
         binary = Path(folder, "lilux-proc")
-        # Waits for a request, or the end of the connection would come before there is a call.
-        binary.write_text(f"#!/bin/sh\nhead -c 8 >/dev/null\nexec cat {said}\n")
+        # Waits for a request: otherwise the connection would end before there is a call.
+        binary.write_text(f"#!/bin/sh\nhead -c 8 >/dev/null\nexec cat {output}\n")
         binary.chmod(0o755)
         path = os.environ["PATH"]
         os.environ["PATH"] = f"{folder}{os.pathsep}{path}"
         try:
-            yield lambda lie: a_lie_is_told_from_an_answer(said, lie)
+            yield lambda answer: wrong_answer_is_survived(output, answer)
         finally:
             os.environ["PATH"] = path
 
 
-def a_lie_is_told_from_an_answer(said: Path, lie: bytes) -> None:
-    """A call of a helper that says anything gets a result or a ``HelperError``, and ends."""
-    said.write_bytes(lie)
+def wrong_answer_is_survived(output: Path, answer: bytes) -> None:
+    """After any answer of the helper, the call returns a result or raises ``HelperError``."""
+    output.write_bytes(answer)
 
     async def call() -> SubprocessResult:
         async with asyncio.timeout(20):
@@ -178,17 +184,17 @@ def _requests() -> st.SearchStrategy[tuple[bytes, bytes]]:
         {"op": st.sampled_from(_OPS)},
         optional={"id": st.sampled_from((0, 1, 2, -1, 2**64, "1", None, 1.5)), **_FIELDS},
     )
-    sensible = fields.map(lambda one: json.dumps(one).encode())
+    well_formed = fields.map(lambda one: json.dumps(one).encode())
     harmless = [
         b'{"id":1,"op":"exec","command":"/bin/true","env":{},"env_mode":"exact"}',
         b'{"id":1,"op":"cancel","target":1}',
     ]
-    nonsense = mixture([b"{", b"}", b"[", b'"', b"\\u0000", b"\\ud800", b"\xff", b":", b",", b"1"])
-    return st.tuples(sensible | mutated(harmless) | nonsense, st.binary(max_size=20))
+    malformed = mixture([b"{", b"}", b"[", b'"', b"\\u0000", b"\\ud800", b"\xff", b":", b",", b"1"])
+    return st.tuples(well_formed | mutated(harmless) | malformed, st.binary(max_size=20))
 
 
 @st.composite
-def _lies(draw: st.DrawFn) -> bytes:
+def _wrong_answers(draw: st.DrawFn) -> bytes:
     header: dict[str, Any] = json.loads(json.dumps(_RESULT))
     for key in draw(st.lists(st.sampled_from(sorted(header)), max_size=3)):
         if draw(st.booleans()):
@@ -209,7 +215,7 @@ def _lies(draw: st.DrawFn) -> bytes:
             )
             header[key] = draw(st.sampled_from(wrong))
     if draw(st.booleans()):
-        header["message"] = draw(st.sampled_from(("told", 5, None)))
+        header["message"] = draw(st.sampled_from(("a message", 5, None)))
     frame = _frame(json.dumps(header).encode(), b"outer"[: draw(st.integers(0, 5))])
     deep = _frame(b"[" * 5000, b"")
     return draw(st.just(frame) | mutated([frame]) | st.just(deep) | st.binary(max_size=40))

@@ -1,4 +1,4 @@
-"""What Rye reads from a checkout: metadata in each format, signature lines, trust entries, ids."""
+"""Input that a checkout controls: metadata in each format, signature lines, trust entries, ids."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _ID_PIECES = [
 
 
 def scenarios() -> tuple[Fuzz, ...]:
-    """What holds for whatever a file or a caller says."""
+    """Return the properties of files and ids."""
     formats = {
         "metadata in Python": ("a.py", _PYTHON, _PYTHON_PIECES),
         "metadata in YAML": ("a.yaml", _YAML, _YAML_PIECES),
@@ -109,7 +109,7 @@ def scenarios() -> tuple[Fuzz, ...]:
         Fuzz(
             name="signature lines",
             inputs=mutated(signed, lines) | st.permutations(lines).map(b"".join),
-            opened=plain(only_what_was_signed_is_vouched_for),
+            opened=plain(signature_is_valid_only_for_signed_bytes),
         ),
         Fuzz(
             name="trust store entries",
@@ -125,7 +125,7 @@ def scenarios() -> tuple[Fuzz, ...]:
 
 
 def file_is_read_or_refused(name: str, content: bytes) -> None:
-    """Metadata that can be handed on as JSON, or a refusal that names the file."""
+    """The metadata can be encoded as JSON, or the file is refused with an error that names it."""
     path = _FOLDER / name
     try:
         metadata = parse_metadata(ItemFile(path=path, content=content))
@@ -150,8 +150,8 @@ def _signed(content: bytes) -> bytes:
     return _key().sign(content)
 
 
-def only_what_was_signed_is_vouched_for(content: bytes) -> None:
-    """A signature holds for the bytes that were signed and for no others."""
+def signature_is_valid_only_for_signed_bytes(content: bytes) -> None:
+    """A signature is valid only for the bytes that were signed."""
     from lilux.primitives.signing import verify_signature
 
     line, signed_bytes, content_hash = split_signature(content, "#")
@@ -170,7 +170,7 @@ def _entry() -> bytes:
 
 
 def entry_is_read_or_refused(data: bytes) -> None:
-    """A key in its one spelling, with an owner that cannot steer a terminal, or a refusal."""
+    """The key is the known one and its owner is printable, or the entry is refused."""
     try:
         key = parse_trusted_key(data, _key().fingerprint)
     except EntryFormatError as error:
@@ -182,7 +182,7 @@ def entry_is_read_or_refused(data: bytes) -> None:
 
 
 def id_stays_in_its_folder_or_is_refused(item_id: str) -> None:
-    """An id that is accepted is a path below its folder; a refusal can be printed."""
+    """An accepted id is a path below its folder; the error for a refused one is printable."""
     try:
         accepted = check_item_id(item_id)
     except ItemIdError as error:

@@ -1,4 +1,4 @@
-"""What the kernel reads from files and from the wire: lockfiles, .env, TOML, event streams."""
+"""Input of the kernel from files and connections: lockfiles, .env, TOML, event streams, frames."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _EVENT_LIMIT = 256
 
 
 def scenarios() -> tuple[Fuzz, ...]:
-    """What holds for whatever these readers are given."""
+    """Return the properties of these readers."""
     frames = st.lists(_frames(), max_size=4).map(b"".join)
     return (
         Fuzz(
@@ -63,25 +63,25 @@ def scenarios() -> tuple[Fuzz, ...]:
             opened=_without_log,
         ),
         Fuzz(
-            name="TOML of others",
+            name="TOML files",
             inputs=mixture(_TOML_PIECES),
             opened=plain(toml_is_read_or_refused),
         ),
         Fuzz(
             name="event streams",
             inputs=cut_up(mixture(_SSE_PIECES) | st.binary(max_size=200)),
-            opened=plain(stream_means_the_same_however_it_is_cut),
+            opened=plain(events_do_not_depend_on_the_pieces),
         ),
         Fuzz(
             name="frames from a helper",
             inputs=cut_up(frames | mutated([_frame(b'{"id":1}', b"x")]) | st.binary(max_size=60)),
-            opened=plain(frames_are_cut_or_refused),
+            opened=plain(frames_do_not_depend_on_the_pieces),
         ),
     )
 
 
 def lockfile_is_read_or_refused(data: bytes) -> None:
-    """A lockfile that can be written and read again, or a fault that is told."""
+    """A lockfile can be written and read again, or is refused with a message."""
     try:
         lockfile = decode_lockfile(data)
     except LockfileFault as fault:
@@ -92,14 +92,14 @@ def lockfile_is_read_or_refused(data: bytes) -> None:
     assert decode_lockfile(encode_lockfile(lockfile)) == lockfile
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 def dotenv_gives_plain_variables(data: bytes) -> None:
-    """Names and values that a process can have, and none that a loader obeys."""
+    """All names and values are valid for a process, and none is a loader variable."""
     text = data.decode("utf-8", "replace")
     for name, value in parse_dotenv(text, ".env").items():
-        assert _NAME.fullmatch(name), name
+        assert re.fullmatch(_NAME, name), name
         assert "\0" not in value, name
         assert not name.upper().startswith("LD_"), name
         assert name.upper() != "PYTHONPATH"
@@ -116,13 +116,13 @@ def _without_log() -> Iterator[Check]:
 
 
 def toml_is_read_or_refused(data: bytes) -> None:
-    """A table, or a ``ValueError``."""
+    """The text is a table, or is refused with a ``ValueError``."""
     with contextlib.suppress(ValueError):
         assert isinstance(load_toml(data.decode()), dict)
 
 
-def stream_means_the_same_however_it_is_cut(pieces: tuple[bytes, ...]) -> None:
-    """The same events, and the same refusal, as in one piece and byte by byte."""
+def events_do_not_depend_on_the_pieces(pieces: tuple[bytes, ...]) -> None:
+    """Any pieces, one piece and single bytes result in the same events and the same error."""
     whole = b"".join(pieces)
     expected = _events((whole,))
     assert _events(pieces) == expected
@@ -140,8 +140,8 @@ def _events(pieces: tuple[bytes, ...]) -> list[SseEvent | None]:
     return events
 
 
-def frames_are_cut_or_refused(pieces: tuple[bytes, ...]) -> None:
-    """The same frames however they arrive, up to the first that is none."""
+def frames_do_not_depend_on_the_pieces(pieces: tuple[bytes, ...]) -> None:
+    """Any pieces result in the same frames, up to the first malformed one."""
     assert _answers(pieces) == _answers((b"".join(pieces),))
 
 
@@ -151,7 +151,7 @@ def _answers(pieces: tuple[bytes, ...]) -> list[Answer | None]:
     try:
         for piece in pieces:
             for answer in decoder.feed(piece):
-                answers.append(answer)  # noqa: PERF402 - what came before a refusal counts
+                answers.append(answer)  # noqa: PERF402 - keeps the answers before an error
     except ValueError:
         answers.append(None)
     return answers

@@ -1,4 +1,4 @@
-"""The promises about bad input as rows of the table."""
+"""The properties for bad input as scenarios of the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SEED = 20261116
 
 def _run(fuzz: Fuzz, times: int, _folder: Path) -> Outcome:
     row = run_one(fuzz, SEED, lambda tried: tried >= times, min(times, BATCH))
-    return Outcome(tried=row.tried, lost=row.lost)
+    return Outcome(tried=row.tried, failures=row.failures)
 
 
 SCENARIOS = tuple(

@@ -1,4 +1,4 @@
-"""What must not be left when a scenario is over."""
+"""Finding processes and descriptors that a scenario left behind."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from processes import is_alive
 MIB = 1024 * 1024
 
 
-def settled(look: Callable[[], list[str]], seconds: float = 15) -> list[str]:
-    """What ``look`` still finds when it finds nothing, or when the time is up."""
+def wait_until_empty(look: Callable[[], list[str]], seconds: float = 15) -> list[str]:
+    """Call ``look`` until it finds nothing or the time is up; return what it found last."""
     deadline = time.monotonic() + seconds
     while (found := look()) and time.monotonic() < deadline:
         time.sleep(0.01)
     return found
 
 
-class Before:
-    """The descriptors and processes of this program, to be compared with afterwards."""
+class Baseline:
+    """The descriptors and processes of this program before a scenario runs."""
 
     def __init__(self) -> None:
         self._descriptors = _descriptors()
         self._processes = {process.pid for process in psutil.Process().children(recursive=True)}
 
-    def left(self) -> list[str]:
-        """A sentence for each process that is new, and one for new descriptors."""
-        return settled(self._look)
+    def leftovers(self) -> list[str]:
+        """Return a sentence for each new process, and one for new descriptors."""
+        return wait_until_empty(self._look)
 
     def _look(self) -> list[str]:
         family = psutil.Process().children(recursive=True)
         found = [
-            f"process {process.pid} is left"
+            f"process {process.pid} is still alive"
             for process in family
             if process.pid not in self._processes and is_alive(process)
         ]
@@ -48,33 +48,37 @@ class Before:
 
 
 def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only their number counts
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only the number is needed
 
 
 class Mark:
-    """A number that ``sleep`` takes as part of its time, by which its processes are found."""
+    """A unique number on the command line of ``sleep``, by which its processes are found.
+
+    ``sleep`` adds it to its duration.
+    """
 
     def __init__(self, numbers: random.Random) -> None:
         self.text = f"0.000{numbers.getrandbits(60):019}"
 
     @classmethod
     def named(cls, text: str) -> Mark:
-        """The mark that another process made."""
+        """Return the mark that another process made."""
         mark = cls.__new__(cls)
         mark.text = text
         return mark
 
     def tree(self, then: str | None = None) -> str:
-        """For ``sh -c``: a child, one in a new session, a daemon; all end by themselves.
+        """Return a script for ``sh -c`` that starts a child, one in a new session, and a daemon.
 
-        ``then`` is what the job's own process does afterwards; else it sleeps as well.
+        All of them end after a minute. ``then`` is what the shell does afterwards; by default it
+        sleeps as well.
         """
         sleeper = f"sleep 60 {self.text}"
         start = f"{sleeper} & setsid {sleeper} & (setsid {sleeper} &)"
         return f"{start} >/dev/null 2>&1\n{then or f'exec {sleeper}'}"
 
     def alive(self) -> list[int]:
-        """The pids of the processes of ``sleep`` that bear the mark."""
+        """Return the pids of the living processes that have the mark."""
         wanted = self.text.encode()
         return [
             int(path.parent.name)
@@ -82,13 +86,15 @@ class Mark:
             if (line := _read(path)).startswith((b"sleep\0", b"sh\0")) and wanted in line
         ]
 
-    def left(self) -> list[str]:
-        """A sentence for each that is still alive when there was time enough."""
-        return settled(lambda: [f"a process of a job is left: {pid}" for pid in self.alive()])
+    def leftovers(self) -> list[str]:
+        """Wait for the processes to end; return a sentence for each that is still alive."""
+        return wait_until_empty(
+            lambda: [f"process {pid} of a job is still alive" for pid in self.alive()]
+        )
 
 
-def end_all(mark: Mark) -> None:
-    """Ends what a scenario detached on purpose."""
+def kill_all(mark: Mark) -> None:
+    """Kill the processes that a scenario detached on purpose."""
     for pid in mark.alive():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Load: thousands of calls, each with its own input, and none may lose or swap it."""
+"""Load: thousands of calls with different inputs; no answer may be lost or swapped."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from lilux.primitives.subprocess import SubprocessPrimitive
 from processes import lineage
 from rye_project import Project
 
-from torture.leftovers import MIB, Before
+from torture.leftovers import MIB, Baseline
 from torture.scenario import Outcome
 
 AT_ONCE = 200
 LOOPS = 8
-# A call that was lost would wait for ever.
-PATIENCE_SECONDS = 30
-ENOUGH_LOST = 50
-# What caches of the caller, and stacks and arenas of the helper's 200 threads, may still take after
-# the warm-up. In the long version a leak of 1 KiB a call is more than either.
+# Without a limit, a lost call would wait forever.
+TIMEOUT_SECONDS = 30
+MAX_FAILURES = 50
+# Allowed growth after the warm-up: caches of the caller, stacks and arenas of the helper's 200
+# threads. In the long version, a leak of 1 KiB per call exceeds both.
 CALLER_BYTES = 8 * MIB
 HELPER_BYTES = 24 * MIB
 
 Call = Callable[[str], Awaitable[str]]
 
 
-async def _each_its_own(call: Call, first: int, count: int) -> list[str]:
-    """Makes ``count`` calls, at most ``AT_ONCE`` at a time; a sentence for each wrong answer."""
+async def _call_many(call: Call, first: int, count: int) -> list[str]:
+    """Make ``count`` calls, at most ``AT_ONCE`` at a time. Returns a sentence per wrong answer."""
     numbers = iter(range(first, first + count))
     wrong: list[str] = []
 
     async def work() -> None:
         for number in numbers:
-            if len(wrong) >= ENOUGH_LOST:
+            if len(wrong) >= MAX_FAILURES:
                 return
             word = f"{number}-{number * 2654435761 % 2**32:08x}"
             try:
-                async with asyncio.timeout(PATIENCE_SECONDS):
-                    said = await call(word)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the call was lost
+                async with asyncio.timeout(TIMEOUT_SECONDS):
+                    answer = await call(word)
+            except Exception as error:  # noqa: BLE001 - any exception is a failure
                 wrong.append(f"call {number} raised {type(error).__name__}: {error}")
                 continue
-            if said != word:
-                wrong.append(f"call {number} was answered with {said[:60]!r}")
+            if answer != word:
+                wrong.append(f"call {number} was answered with {answer[:60]!r}")
 
     await asyncio.gather(*(work() for _ in range(AT_ONCE)))
     return wrong
 
 
 async def _process(word: str) -> str:
-    """Even numbers go in by stdin, odd ones by an argument."""
+    """Echo the word: even numbers through stdin, odd ones through an argument."""
     if int(word.partition("-")[0]) % 2:
         config = {"command": "printf", "args": ["%s", "{word}"]}
     else:
@@ -63,7 +63,7 @@ async def _process(word: str) -> str:
 
 
 def _memory() -> dict[str, int]:
-    """Resident bytes of this program and of each process of its helpers."""
+    """Return the resident bytes of this program and of each process of its helpers."""
     gc.collect()
     own = psutil.Process()
     helpers = [child for child in own.children() if child.name() == "lilux-proc"]
@@ -76,29 +76,29 @@ def _memory() -> dict[str, int]:
 
 async def _flood(call: Call, count: int) -> tuple[list[str], str]:
     warm_up = max(count // 5, AT_ONCE)
-    lost = await _each_its_own(call, 0, warm_up)
+    failures = await _call_many(call, 0, warm_up)
     before = _memory()
-    lost += await _each_its_own(call, warm_up, count - warm_up)
+    failures += await _call_many(call, warm_up, count - warm_up)
     grown = {name: size - before[name] for name, size in _memory().items() if name in before}
-    lost += [
+    failures += [
         f"{name} grew by {size / MIB:.1f} MiB"
         for name, size in grown.items()
         if size > (CALLER_BYTES if name == "the caller" else HELPER_BYTES)
     ]
-    told = ", ".join(f"{name} {size / MIB:+.1f}" for name, size in grown.items() if size)
-    return lost, f"memory after the warm-up, MiB: {told or 'no change'}"
+    growth = ", ".join(f"{name} {size / MIB:+.1f}" for name, size in grown.items() if size)
+    return failures, f"memory after the warm-up, MiB: {growth or 'no change'}"
 
 
 def processes(times: int, _folder: Path) -> Outcome:
-    """Calls of the subprocess primitive."""
-    before = Before()
-    lost, note = asyncio.run(_flood(_process, times))
-    return Outcome(tried=times, lost=(*lost, *before.left()), note=note)
+    """Call the subprocess primitive."""
+    before = Baseline()
+    failures, note = asyncio.run(_flood(_process, times))
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()), note=note)
 
 
 def tools(times: int, folder: Path) -> Outcome:
-    """Calls of a signed and locked tool, through the whole of Rye."""
-    before = Before()
+    """Call a signed and locked tool through Rye."""
+    before = Baseline()
     project = Project(folder)
     project.command("echo", "/bin/echo", "-n", "{word}")
 
@@ -111,22 +111,22 @@ def tools(times: int, folder: Path) -> Outcome:
 
             return await _flood(call, times)
 
-    lost, note = asyncio.run(main())
-    return Outcome(tried=times, lost=(*lost, *before.left()), note=note)
+    failures, note = asyncio.run(main())
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()), note=note)
 
 
 def loops(times: int, _folder: Path) -> Outcome:
-    """Eight event loops in eight threads, each with its own helper."""
-    before = Before()
-    lost: list[str] = []
+    """Call from eight event loops in eight threads, each with its own helper."""
+    before = Baseline()
+    failures: list[str] = []
 
     def one(number: int) -> None:
         share = times // LOOPS
-        lost.extend(asyncio.run(_each_its_own(_process, number * share, share)))
+        failures.extend(asyncio.run(_call_many(_process, number * share, share)))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(LOOPS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return Outcome(tried=times // LOOPS * LOOPS, lost=(*lost, *before.left()))
+    return Outcome(tried=times // LOOPS * LOOPS, failures=(*failures, *before.leftovers()))

@@ -1,4 +1,4 @@
-"""Inputs that are nearly right: a good text with a few bytes or pieces changed."""
+"""Generated inputs that are almost valid: a valid text with a few bytes or pieces changed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _MANY = (1, 2, 31, 33, 200, 3000)
 
 @st.composite
 def mutated(draw: DrawFn, originals: Sequence[bytes], pieces: Sequence[bytes] = ()) -> bytes:
-    """One of the originals after up to four cuts, flips, repetitions and insertions."""
+    """Return one of the originals after up to four cuts, flips, repetitions and insertions."""
     data = bytearray(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.integers(0, len(data)))
         end = min(len(data), start + draw(st.integers(0, 12)))
-        what = draw(st.sampled_from(("cut", "flip", "repeat", "insert", "piece")))
-        if what == "cut":
+        change = draw(st.sampled_from(("cut", "flip", "repeat", "insert", "piece")))
+        if change == "cut":
             del data[start:end]
-        elif what == "flip" and start < len(data):
+        elif change == "flip" and start < len(data):
             data[start] ^= 1 << draw(st.integers(0, 7))
-        elif what == "repeat":
+        elif change == "repeat":
             data[start:start] = bytes(data[start:end]) * draw(st.sampled_from(_MANY))
-        elif what == "piece" and pieces:
+        elif change == "piece" and pieces:
             data[start:start] = draw(st.sampled_from(pieces))
         else:
             data[start:start] = draw(st.binary(max_size=4))
@@ -32,14 +32,14 @@ def mutated(draw: DrawFn, originals: Sequence[bytes], pieces: Sequence[bytes] = 
 
 
 def mixture(pieces: Sequence[bytes]) -> SearchStrategy[bytes]:
-    """Pieces of syntax in any order, some of them very often."""
+    """Return pieces of syntax in any order, some of them repeated many times."""
     often = st.tuples(st.sampled_from(pieces), st.sampled_from((1, 1, 1, *_MANY)))
     return st.lists(often.map(lambda pair: pair[0] * pair[1]), max_size=20).map(b"".join)
 
 
 @st.composite
 def cut_up(draw: DrawFn, streams: SearchStrategy[bytes]) -> tuple[bytes, ...]:
-    """A stream in pieces, as a wire might deliver it."""
+    """Return a stream in pieces, as a connection might deliver it."""
     stream = draw(streams)
     edges = sorted(draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     return tuple(

@@ -1,4 +1,4 @@
-"""What is tried, and what came of it."""
+"""A scenario and its outcome."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What one run of a scenario found."""
+    """The outcome of one run of a scenario."""
 
     tried: int
-    lost: tuple[str, ...] = ()
-    """A sentence for each thing that was lost, swapped, left behind or not told."""
+    failures: tuple[str, ...] = ()
+    """A sentence for each answer that was lost or swapped, each leftover and each wrong error."""
     note: str = ""
-    """A figure that is worth a place in the table."""
+    """A figure to show in the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Something that goes wrong, as often as asked for."""
+    """A fault or a load that can be repeated."""
 
     name: str
     what: str
     run: Callable[[int, Path], Outcome]
-    """Takes how often, and an empty folder; raises :class:`CannotBeTriedError`."""
+    """Takes the number of repetitions and an empty folder. May raise
+    :class:`ScenarioSkippedError`."""
     quick: int
     long: int
 
 
-class CannotBeTriedError(Exception):
-    """This machine lacks what the scenario needs; the text says what."""
+class ScenarioSkippedError(Exception):
+    """This machine lacks something that the scenario needs; the message says what."""

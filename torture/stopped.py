@@ -1,4 +1,4 @@
-"""SIGSTOP: jobs that were stopped are ended all the same, and so is a helper."""
+"""SIGSTOP: stopped jobs can still be ended, and so can a stopped helper."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lilux.primitives.subprocess import aio as helper
 from lilux.primitives.subprocess import binary as helper_binary
 from processes import wait_until
 
-from torture.helper_death import CALLS_IN_FLIGHT, PATIENCE_SECONDS, only_helper
-from torture.leftovers import Before, Mark
+from torture.helper_death import CALLS_IN_FLIGHT, TIMEOUT_SECONDS, only_helper
+from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome
 
 SEED = 20261116
@@ -30,27 +30,27 @@ def _children_only(mark: Mark) -> str:
     return f"sleep 60 {mark.text} & sleep 60 {mark.text} & {stop}\nwait"
 
 
-def _deaf_and_stopped(mark: Mark) -> str:
+def _ignoring_sigterm(mark: Mark) -> str:
     return f"trap '' TERM\n{mark.tree('kill -STOP $$')}"
 
 
-KINDS: tuple[Callable[[Mark], str], ...] = (_whole_group, _children_only, _deaf_and_stopped)
+KINDS: tuple[Callable[[Mark], str], ...] = (_whole_group, _children_only, _ignoring_sigterm)
 ENDS = ("timeout", "cancel", "close")
 
 
 def ended(times: int, _folder: Path) -> Outcome:
-    """Stopped groups, children and jobs that ignore SIGTERM; by timeout, cancel and close."""
-    before = Before()
+    """End stopped groups, children and jobs that ignore SIGTERM, by timeout, cancel and close."""
+    before = Baseline()
     numbers = random.Random(SEED)
-    lost: list[str] = []
+    failures: list[str] = []
     for turn in range(times):
         kind, end = KINDS[turn % len(KINDS)], ENDS[turn // len(KINDS) % len(ENDS)]
         mark = Mark(numbers)
-        told = asyncio.run(_end(kind(mark), mark, end))
-        if told is not None:
-            lost.append(f"{kind.__name__.strip('_')} by {end}: {told}")
-        lost += mark.left()
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+        failure = asyncio.run(_end(kind(mark), mark, end))
+        if failure is not None:
+            failures.append(f"{kind.__name__.strip('_')} by {end}: {failure}")
+        failures += mark.leftovers()
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 async def _end(script: str, mark: Mark, end: str) -> str | None:
@@ -65,12 +65,12 @@ async def _end(script: str, mark: Mark, end: str) -> str | None:
     if end == "timeout":
         result = await call
         return None if result.timed_out else f"ended with {result.return_code}"
-    await asyncio.to_thread(wait_until, lambda: len(mark.alive()) >= 3, "the job is up")
+    await asyncio.to_thread(wait_until, lambda: len(mark.alive()) >= 3, "the job runs")
     if end == "cancel":
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         return None if call.cancelled() else "not cancelled"
-    # The loop ends while the call is in flight, as that of a program that leaves does.
+    # The loop ends while the call is in flight, as in a program that exits.
     return None
 
 
@@ -82,35 +82,37 @@ PARTS = ("keeper", "guardian", "worker")
 
 
 def helper_stopped(times: int, _folder: Path) -> Outcome:
-    """One part of the helper is stopped while trees of processes start and run; then the loop ends.
+    """Stop one process of the helper while trees of processes start and run; then end the loop.
 
-    A guardian has nothing to do before the end, so the calls of one that is stopped go on.
+    The guardian has nothing to do before the end, so calls continue while it is stopped.
     """
-    before = Before()
+    before = Baseline()
     numbers = random.Random(SEED)
-    lost: list[str] = []
-    # Tenths of the patience that there is, so that more can be tried.
+    failures: list[str] = []
+    # A tenth of the usual timeouts, so that more rounds fit.
     with patch.object(helper, "_ASK_SECONDS", 0.3), patch.object(helper_binary, "_END_SECONDS", 1):
         for turn in range(times):
             mark, part = Mark(numbers), PARTS[turn % len(PARTS)]
-            told = asyncio.run(_stop_part(part, mark, numbers))
-            lost += [f"a stopped {part}: {sentence}" for sentence in (*told, *mark.left())]
-    return Outcome(tried=times, lost=(*lost, *before.left()))
+            found = asyncio.run(_stop_part(part, mark, numbers))
+            failures += [
+                f"a stopped {part}: {sentence}" for sentence in (*found, *mark.leftovers())
+            ]
+    return Outcome(tried=times, failures=(*failures, *before.leftovers()))
 
 
 async def _stop_part(part: str, mark: Mark, numbers: random.Random) -> list[str]:
     primitive = SubprocessPrimitive()
     await primitive.execute({"command": "true"})
-    own = await asyncio.to_thread(only_helper)
+    parts = await asyncio.to_thread(only_helper)
     config = {"command": "sh", "args": ["-c", mark.tree()], "render": False}
     calls = [asyncio.create_task(primitive.execute(config)) for _ in range(CALLS_IN_FLIGHT)]
     await asyncio.sleep(numbers.uniform(0, 0.03))
-    own[PARTS.index(part)].suspend()
+    parts[PARTS.index(part)].suspend()
     if part == "guardian":
         return [f"a call ended: {call.result()}" for call in calls if call.done()]
-    _, waiting = await asyncio.wait(calls, timeout=PATIENCE_SECONDS)
+    _, waiting = await asyncio.wait(calls, timeout=TIMEOUT_SECONDS)
     errors = [call.exception() for call in calls if call not in waiting]
-    return ["a call was never told"] * len(waiting) + [
+    return ["a call got no answer"] * len(waiting) + [
         f"a call got {error!r}"
         for error in errors
         if not (isinstance(error, HelperError) and str(error) == SILENT)

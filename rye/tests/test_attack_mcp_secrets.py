@@ -90,23 +90,23 @@ def test_no_message_of_the_mcp_server_tells_a_secret(
     async def run() -> list[dict[str, Any]]:
         async with wired(project, ServerSettings(all_tools=True)) as client:
             async with asyncio.timeout(SECONDS):
-                await client.greet()
+                await client.initialize()
                 answers = [await succeed(client), await cancel(client)]
                 for number, item_id in enumerate(FAILING, start=10):
                     arguments = {"item_id": item_id, "parameters": {"password": PARAMETER}}
                     answers.append(await call(client, number, "execute", arguments))
                 for number, (name, arguments) in enumerate(WRONG, start=50):
                     answers.append(await call(client, number, name, arguments))
-            hunt.look("a message", *client.heard)
+            hunt.look("a message", *client.received)
         return answers
 
     async def begin(client: Wired, number: int, go: Path) -> None:
         parameters = {"password": PARAMETER, "go": str(go)}
         params = {"name": "talkative", "arguments": parameters, "_meta": {"progressToken": number}}
         await client.send(id=number, method="tools/call", params=params)
-        told = await client.hear("notifications/message")
+        told = await client.notification("notifications/message")
         assert told["params"] == {"level": "info", "logger": "talkative", "data": "begun"}
-        told = await client.hear("notifications/progress")
+        told = await client.notification("notifications/progress")
         assert told["params"]["progressToken"] == number
 
     async def succeed(client: Wired) -> dict[str, Any]:
@@ -135,13 +135,13 @@ def test_a_plan_that_an_mcp_client_asks_for_hides_what_the_machine_has(project: 
 
     async def run() -> list[dict[str, Any]]:
         async with wired(project) as client, asyncio.timeout(SECONDS):
-            await client.greet()
+            await client.initialize()
             answers = []
             for number, item_id in enumerate(("talkative", *FAILING), start=1):
                 parameters = {"password": PARAMETER, "go": "x"}
                 arguments = {"item_id": item_id, "parameters": parameters, "dry_run": True}
                 answers.append(await call(client, number, "execute", arguments))
-            hunt.look("a message", *client.heard)
+            hunt.look("a message", *client.received)
             return answers
 
     answers = asyncio.run(run())

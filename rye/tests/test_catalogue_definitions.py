@@ -1,4 +1,4 @@
-"""Names and definitions, as agent frameworks take them."""
+"""Names and definitions of tools for agent frameworks."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ def test_the_mcp_name_has_dots() -> None:
     assert mcp_name("rye/bash/bash") == "rye.bash.bash"
 
 
-def test_the_function_name_has_double_underscores_that_lead_back() -> None:
+def test_the_id_can_be_restored_from_the_function_name() -> None:
     assert function_name("rye/fs/read_file") == "rye__fs__read_file"
     assert function_name("rye/fs/read_file").replace("__", "/") == "rye/fs/read_file"
 
 
 @pytest.mark.parametrize("item_id", ["rye/bash/bash", *STRANGE])
-def test_names_keep_to_what_frameworks_take(item_id: str) -> None:
+def test_names_contain_only_allowed_characters(item_id: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", mcp_name(item_id))
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", function_name(item_id))
 
 
-def test_no_two_ids_share_a_function_name() -> None:
+def test_function_names_are_unique() -> None:
     ids = [*STRANGE, "a/b", "a__b", "a b", "a_b", "a/b/c", "part/" * 20 + "a", "part/" * 20 + "b"]
     assert len({function_name(each) for each in ids}) == len(ids)
 
 
 @pytest.mark.parametrize("item_id", ["a/b", "a_b/c", "a", *STRANGE])
-def test_a_function_name_leads_back_or_bears_a_hash(item_id: str) -> None:
+def test_a_function_name_can_be_reversed_or_has_a_hash(item_id: str) -> None:
     name = function_name(item_id)
     assert name.replace("__", "/") == item_id or re.search(r"-[0-9a-f]{8}$", name)
 
@@ -79,11 +79,11 @@ def test_names_are_stable() -> None:
     assert mcp_name("a b/c") == "a_b.c-539138d5"
 
 
-def test_ids_that_share_an_mcp_name_are_told_apart_whatever_their_order() -> None:
+def test_ids_that_share_an_mcp_name_get_hashes_in_any_order() -> None:
     entries = [entry("a/b/c"), entry("a.b/c"), entry("d")]
     named = by_mcp_name(entries)
     assert named["d"].item_id == "d"
-    assert "a.b.c" not in named, "neither may take the place of the other"
+    assert "a.b.c" not in named, "neither gets the shared name"
     assert sorted(each.item_id for each in named.values()) == ["a.b/c", "a/b/c", "d"]
     assert by_mcp_name(reversed(entries)) == named
     assert collisions(entries) == (("a/b/c", "a.b/c"),)
@@ -99,7 +99,7 @@ def test_ids_that_share_an_mcp_name_are_told_apart_whatever_their_order() -> Non
         {"$ref": "#/$defs/x", "$defs": {"x": {"type": "object"}}},
     ],
 )
-def test_the_input_schema_is_always_that_of_an_object(schema: Any) -> None:
+def test_the_input_schema_always_has_type_object(schema: Any) -> None:
     made = input_schema(entry(schema=schema))
     assert made["type"] == "object"
     assert isinstance(made["properties"], dict)
@@ -108,14 +108,14 @@ def test_the_input_schema_is_always_that_of_an_object(schema: Any) -> None:
     }.items() <= made.items()
 
 
-def test_the_schema_of_the_entry_is_left_alone() -> None:
+def test_the_schema_of_the_entry_is_not_modified() -> None:
     schema = {"properties": {"a": {}}, "anyOf": [{}]}
     for wanted in FORMATS:
         definition(entry(schema=schema), wanted)
     assert schema == {"properties": {"a": {}}, "anyOf": [{}]}
 
 
-def test_an_mcp_definition_is_one_for_the_official_sdk() -> None:
+def test_an_mcp_definition_is_valid_for_the_official_sdk() -> None:
     from mcp.types import Tool
 
     hints = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
@@ -133,7 +133,7 @@ def test_an_mcp_definition_is_one_for_the_official_sdk() -> None:
     }
 
 
-def test_an_annotation_that_is_no_truth_value_is_no_hint() -> None:
+def test_an_annotation_that_is_not_a_boolean_is_ignored() -> None:
     assert definition(entry(annotations={"read_only": "yes"}), "mcp")["annotations"] == {}
 
 
@@ -154,7 +154,7 @@ def test_an_anthropic_definition_has_an_input_schema() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["openai", "anthropic"])
-def test_what_no_framework_takes_at_the_top_is_left_out(wanted: Any) -> None:
+def test_keywords_that_frameworks_reject_at_the_top_are_left_out(wanted: Any) -> None:
     schema = {"properties": {"a": {"anyOf": [{"type": "string"}]}}, "anyOf": [{"required": ["a"]}]}
     made = definition(entry(schema=schema), wanted)
     parameters = made["function"]["parameters"] if wanted == "openai" else made["input_schema"]
@@ -162,16 +162,18 @@ def test_what_no_framework_takes_at_the_top_is_left_out(wanted: Any) -> None:
     assert definition(entry(schema=schema), "mcp")["inputSchema"]["anyOf"] == [{"required": ["a"]}]
 
 
-def test_a_name_that_does_not_lead_back_says_the_id_in_the_description() -> None:
+def test_the_description_has_the_id_if_the_name_cannot_be_reversed() -> None:
     made = definition(entry("a__b/c"), "anthropic")
     assert made["description"] == "says hello (rye: a__b/c)"
 
 
-def test_definitions_of_all_have_names_of_their_own() -> None:
+def test_definitions_have_unique_names() -> None:
     made = definitions([entry("a/b/c"), entry("a.b/c")], "mcp")
     assert len({each["name"] for each in made}) == 2
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown format 'x'; known are mcp, openai, anthropic"):
-        definition(entry(), "x")  # type: ignore[arg-type] # that is the point
+    with pytest.raises(
+        ValueError, match="unknown format 'x'; expected one of mcp, openai, anthropic"
+    ):
+        definition(entry(), "x")  # type: ignore[arg-type] # invalid on purpose

@@ -1,4 +1,4 @@
-"""Schemas as people read them, and parameters made up from them."""
+"""Lists of parameters for people, and example parameters, both from a schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def test_every_parameter_with_its_kind_default_and_description() -> None:
+def test_parameters_have_a_kind_a_default_and_a_description() -> None:
     schema = {
         "properties": {
             "deep": {"type": "boolean", "default": False},
@@ -51,7 +51,7 @@ def test_every_parameter_with_its_kind_default_and_description() -> None:
         (True, "any"),
     ],
 )
-def test_kinds_are_told_in_words(part: Any, kind: str) -> None:
+def test_kinds_are_described_in_words(part: Any, kind: str) -> None:
     schema = {
         "properties": {"x": part},
         "$defs": {"size": {"type": "integer", "minimum": 1}, "loop": {"$ref": "#/$defs/loop"}},
@@ -69,40 +69,40 @@ def test_fields_of_objects_and_of_list_elements_have_paths() -> None:
     ]  # fmt: skip
 
 
-def test_an_object_that_contains_itself_is_told_once() -> None:
+def test_an_object_that_contains_itself_is_listed_once() -> None:
     schema = {"properties": {"name": {}, "children": {"type": "array", "items": {"$ref": "#"}}}}
     assert [each.name for each in parameters_of(schema)] == ["name", "children"]
 
 
 class Counted(dict[str, Any]):
-    """A schema that must not be looked at without end."""
+    """A schema that counts lookups, and fails after too many."""
 
-    looks = 0
+    lookups = 0
 
     def get(self, key: str, default: Any = None) -> Any:
-        Counted.looks += 1
-        assert Counted.looks < 1_000_000, "a few lines of schema take for ever"
+        Counted.lookups += 1
+        assert Counted.lookups < 1_000_000, "too many lookups for a small schema"
         return super().get(key, default)
 
 
 @pytest.mark.parametrize("key", ["properties", "allOf", "anyOf"])
-def test_a_schema_cannot_multiply_itself(key: str) -> None:
+def test_a_schema_cannot_grow_exponentially_through_references(key: str) -> None:
     levels = {}
     for number in range(8):
         many = [{"$ref": f"#/$defs/level{number + 1}"}] * 20
         named = {f"p{at}": each for at, each in enumerate(many)}
         levels[f"level{number}"] = {key: named if key == "properties" else many}
-    Counted.looks = 0
+    Counted.lookups = 0
     schema = Counted(of(start={"$ref": "#/$defs/level0"}) | {"$defs": levels})
     assert parameters_of(schema)[0].name == "start"
     example_parameters(schema)
 
 
-def test_an_example_is_no_longer_than_anybody_would_type() -> None:
+def test_an_example_has_no_excessively_long_text() -> None:
     assert example_parameters(of(text={"type": "string", "minLength": 10**12})) is None
 
 
-def test_without_a_schema_there_are_none() -> None:
+def test_without_a_schema_there_are_no_parameters() -> None:
     assert parameters_of(None) == ()
     assert example_parameters(None) == {}
 
@@ -137,12 +137,12 @@ SCHEMAS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 def test_an_example_passes_the_schema(schema: dict[str, Any]) -> None:
-    made = example_parameters(schema)
-    assert made is not None
-    assert SchemaValidator().compile(schema).validate(made).valid
+    example = example_parameters(schema)
+    assert example is not None
+    assert SchemaValidator().compile(schema).validate(example).valid
 
 
-def test_only_what_is_required_if_that_is_enough() -> None:
+def test_an_example_has_only_required_parameters_if_they_suffice() -> None:
     schema = of(path={"type": "string"})
     schema["properties"]["more"] = {"type": "string"}
     assert example_parameters(schema) == {"path": "README.md"}
@@ -156,5 +156,5 @@ def test_only_what_is_required_if_that_is_enough() -> None:
         {"type": "nonsense"},
     ],
 )
-def test_none_rather_than_one_that_would_be_refused(schema: dict[str, Any]) -> None:
+def test_no_example_is_better_than_an_invalid_one(schema: dict[str, Any]) -> None:
     assert example_parameters(schema) is None

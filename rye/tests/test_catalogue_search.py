@@ -1,4 +1,4 @@
-"""Which items some words find, and in which order."""
+"""Which items a search finds, and in which order."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def found(catalogue: Catalogue, words: str, **options: Any) -> list[str]:
     return [hit.entry.item_id for hit in catalogue.search(words, **options)]
 
 
-def test_the_id_counts_more_than_the_description(shop: Catalogue) -> None:
+def test_the_id_has_more_weight_than_the_description(shop: Catalogue) -> None:
     assert found(shop, "read")[:3] == ["files/read", "files/read_lines", "readme/spread"]
 
 
-def test_a_whole_word_before_its_beginning_before_a_part_of_it(tmp_path: Path) -> None:
+def test_a_whole_word_ranks_above_a_beginning_above_a_part(tmp_path: Path) -> None:
     project = Project(tmp_path)
     for stem in ("bread", "readme", "reads_x", "reed"):
         tool(project, f"x/{stem}")
@@ -61,26 +61,26 @@ def test_a_whole_word_before_its_beginning_before_a_part_of_it(tmp_path: Path) -
     assert order == ["x/reads_x", "x/readme", "x/bread"]
 
 
-def test_an_exact_id_comes_first(shop: Catalogue) -> None:
+def test_an_exact_id_ranks_first(shop: Catalogue) -> None:
     assert found(shop, "files/read_lines")[0] == "files/read_lines"
     assert found(shop, "files/read")[0] == "files/read"
 
 
-def test_an_exact_id_counts_more_than_its_words(tmp_path: Path) -> None:
+def test_an_exact_id_has_more_weight_than_its_words(tmp_path: Path) -> None:
     project = Project(tmp_path)
     tool(project, "read/team")
     tool(project, "team/read")
     assert found(Catalogue(project.context), "team/read") == ["team/read", "read/team"]
 
 
-def test_an_exact_name_counts_more_than_a_description(tmp_path: Path) -> None:
+def test_an_exact_name_has_more_weight_than_a_description(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    tool(project, "a/read_lines", "read what is to be read", category="read")
+    tool(project, "a/read_lines", "read everything and read it again", category="read")
     tool(project, "b/read")
     assert found(Catalogue(project.context), "read") == ["b/read", "a/read_lines"]
 
 
-def test_items_with_all_the_words_come_before_those_with_some(shop: Catalogue) -> None:
+def test_items_with_all_words_rank_above_items_with_some(shop: Catalogue) -> None:
     order = found(shop, "read message")
     assert order[0] == "mail/fetch", "only this one has both, in its description and a parameter"
     assert "files/read" in order
@@ -96,9 +96,9 @@ def test_items_with_all_the_words_come_before_those_with_some(shop: Catalogue) -
         ("picture", "images/thumbnail"),
         ("mailbox", "mail/fetch"),
     ],
-    ids=["category", "parameter", "what is said of a parameter", "description", "its name"],
+    ids=["category", "parameter", "parameter description", "description", "parameter name"],
 )
-def test_every_field_is_looked_at(shop: Catalogue, words: str, first: str) -> None:
+def test_every_field_is_searched(shop: Catalogue, words: str, first: str) -> None:
     assert found(shop, words)[0] == first
 
 
@@ -115,37 +115,37 @@ def test_every_field_is_looked_at(shop: Catalogue, words: str, first: str) -> No
         ("buter", "readme/spread"),
     ],
 )
-def test_endings_case_fillers_and_slips_do_not_matter(
+def test_endings_case_fillers_and_typos_do_not_matter(
     shop: Catalogue, words: str, first: str
 ) -> None:
     assert found(shop, words)[0] == first
 
 
-def test_a_word_of_hidden_items_is_taken_for_one_of_a_tool(tmp_path: Path) -> None:
+def test_a_word_found_only_in_hidden_items_is_corrected_to_one_of_a_tool(tmp_path: Path) -> None:
     project = Project(tmp_path)
     tool(project, "a/runner", tool_type="runtime")
     tool(project, "b/gunner")
     assert found(Catalogue(project.context), "runner") == ["b/gunner"]
 
 
-def test_a_slip_counts_less_than_the_word_itself(tmp_path: Path) -> None:
+def test_a_misspelt_word_has_less_weight(tmp_path: Path) -> None:
     project = Project(tmp_path)
     tool(project, "a/thumbnail", "of a photo")
     catalogue = Catalogue(project.context)
-    exact, slip = catalogue.search("thumbnail"), catalogue.search("thumbnial")
-    assert 0 < slip[0].score < exact[0].score
+    exact, typo = catalogue.search("thumbnail"), catalogue.search("thumbnial")
+    assert 0 < typo[0].score < exact[0].score
 
 
 @pytest.mark.parametrize("words", ["", "   ", "!?", "zzzzzz", "421"])
-def test_nothing_fits_nothing(shop: Catalogue, words: str) -> None:
+def test_a_query_without_matches_finds_nothing(shop: Catalogue, words: str) -> None:
     assert found(shop, words) == []
 
 
-def test_only_fillers_are_still_words(shop: Catalogue) -> None:
+def test_a_query_of_fillers_only_is_searched(shop: Catalogue) -> None:
     assert "files/read" in found(shop, "a")
 
 
-def test_tools_only_unless_everything_is_asked_for(shop: Catalogue) -> None:
+def test_runtimes_are_found_only_with_everything(shop: Catalogue) -> None:
     assert "core/runner" not in found(shop, "runner")
     assert found(shop, "runner", everything=True) == ["core/runner"]
     assert "core/lib" not in found(shop, "read file", everything=True)
@@ -156,12 +156,12 @@ def test_a_file_that_cannot_be_read_is_found_by_its_id(shop: Catalogue) -> None:
     assert hit.entry.fault
 
 
-def test_at_most_as_many_as_asked_for(shop: Catalogue) -> None:
+def test_the_number_of_hits_is_limited(shop: Catalogue) -> None:
     assert found(shop, "file text read", limit=2) == found(shop, "file text read")[:2]
     assert found(shop, "file", limit=0) == []
 
 
-def test_the_order_is_the_same_each_time_and_by_id_among_equals(tmp_path: Path) -> None:
+def test_the_order_is_stable_and_by_id_among_equals(tmp_path: Path) -> None:
     project = Project(tmp_path)
     names = [f"x/tool_{letter}" for letter in "gcaebdf"]
     for name in names:
@@ -170,7 +170,7 @@ def test_the_order_is_the_same_each_time_and_by_id_among_equals(tmp_path: Path) 
     assert orders == [sorted(names)] * 3
 
 
-def test_a_rare_word_counts_more_than_one_that_all_have(tmp_path: Path) -> None:
+def test_a_rare_word_has_more_weight_than_a_common_one(tmp_path: Path) -> None:
     project = Project(tmp_path)
     for number in range(8):
         tool(project, f"x/tool_{number}", "common words")
@@ -185,7 +185,7 @@ def test_fillers_do_not_outweigh_words(tmp_path: Path) -> None:
     assert found(Catalogue(project.context), "how to read in the") == ["b/read"]
 
 
-def test_an_ending_costs_nothing(shop: Catalogue) -> None:
+def test_an_ending_does_not_change_the_score(shop: Catalogue) -> None:
     assert shop.search("pictures") == shop.search("picture")
     assert shop.search("butters") == shop.search("butter")
 
@@ -209,7 +209,7 @@ def test_a_very_long_query_is_bounded(shop: Catalogue) -> None:
     assert found(shop, "read " * 100_000)[0] == "files/read"
 
 
-def test_words_are_split_at_humps_and_signs() -> None:
+def test_words_are_split_at_camel_case_and_punctuation() -> None:
     assert words_in("readFile from_HERE, v2.0 naïve") == [
         "read", "file", "from", "here", "v2", "0", "naïve",
     ]  # fmt: skip

@@ -37,9 +37,9 @@ def test_a_run_counts_what_it_tried_and_tells_what_was_lost(
     monkeypatch.setattr("torture.fuzzing.everything", lambda: (good, bad))
     kept, lost = run(seconds=0, number=3)
     assert isinstance(kept, Row)
-    assert (kept.name, kept.lost) == ("item ids", ())
+    assert (kept.name, kept.failures) == ("item ids", ())
     assert kept.tried >= 200
-    assert lost.lost == ("seed 3: ValueError: this one is lost",)
+    assert lost.failures == ("seed 3: ValueError: this one is lost",)
 
 
 def test_every_promise_is_a_row_of_the_table_with_a_name_of_its_own(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_every_promise_is_a_row_of_the_table_with_a_name_of_its_own(tmp_path: Pa
     ids = next(scenario for scenario in SCENARIOS if scenario.name == "fuzz-item-ids")
     outcome = ids.run(300, tmp_path)
     assert outcome.tried >= 300
-    assert outcome.lost == ()
+    assert outcome.failures == ()
 
 
 def metadata_of(name: str, content: str) -> Metadata:

@@ -1,17 +1,15 @@
-"""Calls: what comes back, what is told meanwhile, and how they end early."""
+"""Calls over MCP: results, errors and cancellation."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
-from mcp.types import CallToolResult, LoggingMessageNotificationParams
-from mcp_session import ERAS, HANDSHAKE, STATELESS, connected, text_of
+from mcp.types import CallToolResult
+from mcp_session import ERAS, HANDSHAKE, connected, text_of
 from processes import Tree, assert_gone, wait_until
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
@@ -52,14 +50,14 @@ def test_an_object_is_structured_content_and_text(project: Project, era: str) ->
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_what_is_no_object_is_wrapped_in_one(project: Project, era: str) -> None:
+def test_a_value_that_is_not_an_object_is_wrapped_in_one(project: Project, era: str) -> None:
     shell(project, "list", "echo '[1, 2]'")
     result = execute(project, "list", era)
     assert result.structured_content == {"result": [1, 2]}
     assert text_of(result) == "[1, 2]"
 
 
-def test_plain_output_comes_as_it_is(project: Project) -> None:
+def test_plain_output_is_passed_on_unchanged(project: Project) -> None:
     shell(project, "plain", "echo hello; echo careful >&2")
     result = execute(project, "plain")
     assert text_of(result) == "hello\n\nstderr:\ncareful\n"
@@ -70,7 +68,7 @@ def test_plain_output_comes_as_it_is(project: Project) -> None:
     }
 
 
-def test_output_that_is_no_utf8_does_not_end_the_server(project: Project) -> None:
+def test_output_that_is_not_utf8_does_not_end_the_server(project: Project) -> None:
     shell(project, "bytes", r"printf '\377\376ok\n'")
     shell(project, "half", r"""printf '{"half": "\\ud800"}'""")
 
@@ -87,7 +85,7 @@ def test_output_that_is_no_utf8_does_not_end_the_server(project: Project) -> Non
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_failing_tool_is_told_with_its_type_and_what_it_said(project: Project, era: str) -> None:
+def test_a_failing_tool_is_reported_with_its_type_and_output(project: Project, era: str) -> None:
     shell(project, "bad", "echo half done; echo 'no space' >&2; exit 7")
     result = execute(project, "bad", era)
     assert result.is_error
@@ -100,17 +98,17 @@ def test_a_failing_tool_is_told_with_its_type_and_what_it_said(project: Project,
     assert "half done" in text
 
 
-def test_a_timeout_keeps_what_was_said(project: Project) -> None:
-    shell(project, "slow", "echo begun; exec sleep 600")
+def test_a_timeout_keeps_the_output(project: Project) -> None:
+    shell(project, "slow", "echo started; exec sleep 600")
     result = execute(project, "slow", timeout=0.5)
     assert result.is_error
     assert result.structured_content["error"]["type"] == "ToolTimedOut"
     assert result.structured_content["error"]["timed_out"] is True
     assert result.structured_content["error"]["hint"] == "give it more time, or less to do"
-    assert "begun" in text_of(result)
+    assert "started" in text_of(result)
 
 
-def test_an_unknown_item_is_told_with_the_nearest(project: Project) -> None:
+def test_the_error_for_an_unknown_item_suggests_the_nearest(project: Project) -> None:
     shell(project, "files/read", "true")
     result = execute(project, "files/raed")
     assert result.is_error
@@ -120,7 +118,7 @@ def test_an_unknown_item_is_told_with_the_nearest(project: Project) -> None:
     assert error["hint"] == "did you mean files/read?"
 
 
-def test_parameters_are_checked_by_the_schema_of_the_tool(project: Project) -> None:
+def test_parameters_are_validated_against_the_schema_of_the_tool(project: Project) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     shell(project, "count", "true", config_schema=schema)
     result = execute(project, "count", parameters={"n": "many"})
@@ -140,18 +138,20 @@ def test_parameters_are_checked_by_the_schema_of_the_tool(project: Project) -> N
         ("show", {"item_id": ""}, "item_id"),
     ],
 )
-def test_the_servers_own_tools_check_their_arguments(
+def test_built_in_tools_validate_their_arguments(
     project: Project, name: str, arguments: dict[str, Any], message: str
 ) -> None:
     result = call(project, name, arguments)
     assert result.is_error
     assert result.structured_content["error"]["type"] == "ParameterError"
-    assert f"wrong arguments for '{name}': " in text_of(result)
+    assert f"invalid arguments for '{name}': " in text_of(result)
     assert message in text_of(result)
-    assert result.structured_content["error"]["hint"] == "call it as its schema says"
+    assert result.structured_content["error"]["hint"] == (
+        "call it with arguments that match its schema"
+    )
 
 
-def test_null_leaves_an_argument_of_the_server_out(project: Project) -> None:
+def test_null_means_that_an_argument_of_a_built_in_tool_is_left_out(project: Project) -> None:
     shell(project, "plain", "echo ok")
     result = execute(project, "plain", timeout=None, parameters=None, dry_run=None)
     assert text_of(result) == "ok\n"
@@ -169,7 +169,7 @@ def test_search_finds_and_show_explains(project: Project) -> None:
     path = {"type": "string", "examples": ["/home"]}
     schema = {"type": "object", "properties": {"path": path}, "required": ["path"]}
     shell(
-        project, "disk/usage", "true", description="Tells how full a disk is.", config_schema=schema
+        project, "disk/usage", "true", description="Shows how full a disk is.", config_schema=schema
     )
     shell(project, "other", "true")
     found = call(project, "search", {"query": "disk full", "limit": 1})
@@ -177,7 +177,7 @@ def test_search_finds_and_show_explains(project: Project) -> None:
         "tools": [
             {
                 "item_id": "disk/usage",
-                "description": "Tells how full a disk is.",
+                "description": "Shows how full a disk is.",
                 "parameters": ["path"],
             }
         ]
@@ -188,7 +188,7 @@ def test_search_finds_and_show_explains(project: Project) -> None:
     assert shown["example"] == {"item_id": "disk/usage", "parameters": {"path": "/home"}}
 
 
-def test_no_words_list_what_there_is(project: Project) -> None:
+def test_an_empty_query_lists_all_tools(project: Project) -> None:
     shell(project, "one", "true")
     shell(project, "two", "true")
     project.command("engine", "/bin/true", tool_type="runtime")
@@ -215,11 +215,11 @@ def test_sign_lets_a_tool_run(project: Project) -> None:
     assert text_of(after) == "signed\n"
 
 
-def test_sign_leaves_the_system_space_alone(tmp_path: Path) -> None:
+def test_sign_refuses_items_of_the_system_space(tmp_path: Path) -> None:
     project = Project(tmp_path, shipped_system=True)
     result = call(project, "sign", {"item_id": "rye/bash/bash"}, allow_sign=True)
     assert result.is_error
-    assert "'rye/bash/bash' is of the system space" in text_of(result)
+    assert "'rye/bash/bash' belongs to the system space" in text_of(result)
 
 
 def test_several_calls_run_at_once(project: Project, tmp_path: Path) -> None:
@@ -248,124 +248,13 @@ def test_cancelling_a_call_ends_the_whole_tree(project: Project, tmp_path: Path,
             calling.cancel()
             await asyncio.wait([calling])
             await asyncio.to_thread(assert_gone, running)
-            # And the server goes on.
+            # The server still works.
             assert (await client.list_tools()).tools
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_progress_is_told_while_a_tool_runs(project: Project, tmp_path: Path, era: str) -> None:
-    shell(
-        project,
-        "steps",
-        f"echo step one; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done; echo step two",
-    )
-    told: list[tuple[float, str | None]] = []
-
-    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, message))
-        (tmp_path / "go").touch()
-
-    async def run() -> CallToolResult:
-        async with connected(project, era) as client, asyncio.timeout(SECONDS):
-            arguments = {"item_id": "steps"}
-            return await client.call_tool("execute", arguments, progress_callback=on_progress)
-
-    # The tool waits for the first word about it: a call that said nothing would not end.
-    assert not asyncio.run(run()).is_error
-    assert told[0][1] == "step one"
-    assert [progress for progress, _ in told] == sorted({progress for progress, _ in told})
-
-
-def test_a_silent_tool_is_told_of_as_well(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rye.mcp.reporting._FIRST_HEARTBEAT_SECONDS", 0.05)
-    shell(project, "silent", f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
-    told: list[str | None] = []
-
-    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append(message)
-        (tmp_path / "go").touch()
-
-    async def run() -> None:
-        async with connected(project) as client, asyncio.timeout(SECONDS):
-            await client.call_tool("execute", {"item_id": "silent"}, progress_callback=on_progress)
-
-    asyncio.run(run())
-    assert told[0] == "running for 0 s"
-
-
-class Listener:
-    """Keeps the log messages of a client."""
-
-    def __init__(self) -> None:
-        self.heard: list[LoggingMessageNotificationParams] = []
-
-    async def __call__(self, params: LoggingMessageNotificationParams) -> None:
-        self.heard.append(params)
-
-
-def heard_from(
-    project: Project, era: str, level: str | None, **options: Any
-) -> list[LoggingMessageNotificationParams]:
-    listener = Listener()
-
-    async def run() -> None:
-        async with connected(project, era, logging_callback=listener, **options) as client:
-            if level is not None:
-                await set_level(client, level)
-            await client.call_tool("execute", {"item_id": "talk"})
-            # Notifications are handled in the order of the wire, and this answer comes last.
-            await client.list_tools()
-
-    asyncio.run(run())
-    return listener.heard
-
-
-async def set_level(client: Client, level: str) -> None:
-    """As ``Client.set_logging_level`` does, which warns of its deprecation."""
-    from mcp.types import EmptyResult, SetLevelRequest, SetLevelRequestParams
-
-    params = SetLevelRequestParams.model_validate({"level": level})
-    await client.session.send_request(SetLevelRequest(params=params), EmptyResult)
-
-
-def test_lines_of_stderr_are_log_messages(project: Project) -> None:
-    shell(project, "talk", "echo out; echo one >&2; echo two >&2; printf three >&2")
-    heard = heard_from(project, HANDSHAKE, None)
-    assert [(one.level, one.logger, one.data) for one in heard] == [
-        ("info", "talk", "one"),
-        ("info", "talk", "two"),
-        ("info", "talk", "three"),
-    ]
-
-
-@pytest.mark.parametrize(("level", "count"), [("debug", 1), ("info", 1), ("warning", 0)])
-def test_the_level_that_a_client_sets_counts(project: Project, level: str, count: int) -> None:
-    shell(project, "talk", "echo one >&2")
-    assert len(heard_from(project, HANDSHAKE, level)) == count
-
-
-@pytest.mark.parametrize(("level", "count"), [(None, 0), ("info", 1), ("error", 0)])
-def test_a_stateless_client_asks_for_messages_with_each_request(
-    project: Project, level: str | None, count: int
-) -> None:
-    shell(project, "talk", "echo one >&2")
-    assert len(heard_from(project, STATELESS, None, log_level=level)) == count
-
-
-def test_a_flood_of_lines_is_cut_and_says_so(project: Project) -> None:
-    code = "import sys; sys.stderr.write(''.join(f'line {n}\\n' for n in range(5000)))"
-    project.command("talk", sys.executable, "-c", code)
-    lines = [str(one.data) for one in heard_from(project, HANDSHAKE, None)]
-    assert len(lines) < 5000
-    assert lines[-1] == "line 4999"
-    assert any("lines of stderr are left out here" in line for line in lines)
-
-
-def test_an_exception_that_nobody_foresaw_does_not_repeat_values(
+def test_an_unexpected_exception_does_not_repeat_values(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def explode(*_: object, **__: object) -> None:
@@ -378,13 +267,13 @@ def test_an_exception_that_nobody_foresaw_does_not_repeat_values(
     assert "hunter2" not in result.model_dump_json()
 
 
-def test_the_tool_sees_the_environment_of_the_context_and_nobody_else(project: Project) -> None:
+def test_a_failure_does_not_reveal_the_environment(project: Project) -> None:
     project.environ["MY_SECRET"] = "hunter2"
     shell(project, "quiet", "exit 3")
     assert "hunter2" not in execute(project, "quiet").model_dump_json()
 
 
-def test_ending_the_connection_ends_what_runs(project: Project, tmp_path: Path) -> None:
+def test_closing_the_connection_ends_running_tools(project: Project, tmp_path: Path) -> None:
     tree = Tree(tmp_path / "tree")
     shell(project, "tree", tree.script())
 
@@ -396,5 +285,5 @@ def test_ending_the_connection_ends_what_runs(project: Project, tmp_path: Path) 
         return running
 
     running = asyncio.run(run())
-    wait_until(lambda: running, "the tree was seen")
+    wait_until(lambda: running, "the tree started")
     assert_gone(running)

@@ -1,4 +1,4 @@
-"""What ``rye mcp --print-config`` prints can be pasted as it is."""
+"""The configuration that ``rye mcp --print-config`` prints works without edits."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def entry_of(content: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_starts_this_rye_for_this_project(project: Project, client: str) -> None:
     settings = ServerSettings(all_tools=True, allow_sign=True, only=("notes/*", "-x"))
-    made = stdio_config(client, project.context, settings, ("/opt/my rye/bin/rye",))
-    entry = entry_of(made.content)
+    config = stdio_config(client, project.context, settings, ("/opt/my rye/bin/rye",))
+    entry = entry_of(config.content)
     assert entry["command"] == "/opt/my rye/bin/rye"
     assert entry["args"] == [
         "--project",
@@ -48,7 +48,7 @@ def test_a_client_starts_this_rye_for_this_project(project: Project, client: str
     assert "env" not in entry
 
 
-def test_each_client_gets_the_form_that_it_reads(project: Project) -> None:
+def test_each_client_gets_its_format(project: Project) -> None:
     def keys(client: str) -> tuple[str, Any]:
         content = stdio_config(client, project.context, ServerSettings(), ("/rye",)).content
         (key,) = content
@@ -62,9 +62,9 @@ def test_each_client_gets_the_form_that_it_reads(project: Project) -> None:
     }
 
 
-def test_the_command_line_for_claude_code_survives_a_shell(project: Project) -> None:
-    made = stdio_config("claude-code", project.context, ServerSettings(), ("/opt/my rye",))
-    words = shlex.split(made.advice.splitlines()[-1])
+def test_the_command_line_for_claude_code_is_quoted_for_a_shell(project: Project) -> None:
+    config = stdio_config("claude-code", project.context, ServerSettings(), ("/opt/my rye",))
+    words = shlex.split(config.advice.splitlines()[-1])
     assert words == [
         *("claude", "mcp", "add", "--transport", "stdio", "rye", "--"),
         *("/opt/my rye", "--project", str(project.path.resolve()), "mcp"),
@@ -73,8 +73,8 @@ def test_the_command_line_for_claude_code_survives_a_shell(project: Project) -> 
 
 def test_another_user_space_is_passed_on(project: Project) -> None:
     project.environ["USER_SPACE"] = "relative"
-    made = stdio_config("cursor", project.context, ServerSettings(), ("/rye",))
-    assert entry_of(made.content)["env"] == {"USER_SPACE": str(project.user.resolve())}
+    config = stdio_config("cursor", project.context, ServerSettings(), ("/rye",))
+    assert entry_of(config.content)["env"] == {"USER_SPACE": str(project.user.resolve())}
 
 
 @pytest.mark.parametrize(
@@ -85,45 +85,45 @@ def test_another_user_space_is_passed_on(project: Project) -> None:
         ("vscode", "Bearer ${input:rye-mcp-token}"),
     ],
 )
-def test_a_token_is_only_referred_to(client: str, reference: str) -> None:
-    made = http_config(client, HttpServer(URL, has_token=True))
-    entry = entry_of(made.content)
+def test_a_token_is_only_referenced(client: str, reference: str) -> None:
+    config = http_config(client, HttpServer(URL, has_token=True))
+    entry = entry_of(config.content)
     assert entry["url"] == URL
     assert entry["headers"] == {"Authorization": reference}
     if client == "vscode":
-        (asked,) = made.content["inputs"]
-        assert asked["id"] == "rye-mcp-token"
-        assert asked["password"] is True
+        (token_input,) = config.content["inputs"]
+        assert token_input["id"] == "rye-mcp-token"
+        assert token_input["password"] is True
     if client == "claude-code":
-        # Single quotes: the shell must not put the token on a command line.
-        assert f"'Authorization: {reference}'" in made.advice
+        # Single quotes, so that the shell does not put the token on a command line.
+        assert f"'Authorization: {reference}'" in config.advice
 
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor", "vscode"])
 def test_without_a_token_there_is_no_header(client: str) -> None:
-    made = http_config(client, HttpServer(URL, has_token=False))
-    assert "headers" not in entry_of(made.content)
-    assert "inputs" not in made.content
-    assert "Authorization" not in made.advice
+    config = http_config(client, HttpServer(URL, has_token=False))
+    assert "headers" not in entry_of(config.content)
+    assert "inputs" not in config.content
+    assert "Authorization" not in config.advice
 
 
-def test_claude_desktop_knows_no_http() -> None:
+def test_http_is_refused_for_claude_desktop() -> None:
     with pytest.raises(ParameterError) as caught:
         http_config("claude-desktop", HttpServer(URL, has_token=False))
     assert str(caught.value) == (
-        "no such configuration: claude-desktop starts its servers by itself, over stdio; "
+        "invalid --print-config: claude-desktop supports only stdio servers that it starts itself; "
         "leave out --http"
     )
 
 
-def test_the_command_is_an_absolute_path_that_is_there() -> None:
+def test_the_command_is_an_existing_absolute_path() -> None:
     command, *_ = rye_command()
     assert Path(command).is_absolute()
     assert Path(command).is_file()
 
 
 @pytest.mark.parametrize("arguments", [[], ["--http", "127.0.0.1:8321"]])
-def test_stdout_is_json_and_advice_is_not_in_it(project: Project, arguments: list[str]) -> None:
+def test_stdout_is_json_without_the_advice(project: Project, arguments: list[str]) -> None:
     done = rye(
         *("mcp", "--print-config", "claude-code", *arguments),
         cwd=project.path,

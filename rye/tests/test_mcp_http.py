@@ -1,4 +1,4 @@
-"""Streamable HTTP: clients of both eras, who may come in, and how calls and the server end."""
+"""Streamable HTTP: both protocol eras, access control, and how calls and the server end."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from mcp_session import (
     over_http,
     text_of,
 )
-from processes import Tree, assert_gone
+from processes import Tree, assert_gone, wait_until
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
 TOKEN = "a-token-for-tests-0123456789"
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-HELLO = {
+INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -52,19 +52,17 @@ def shell(project: Project, item_id: str, script: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_lists_calls_and_hears_of_progress(
-    project: Project, tmp_path: Path, era: str
-) -> None:
+def test_a_client_lists_calls_and_gets_progress(project: Project, tmp_path: Path, era: str) -> None:
     shell(
         project,
         "steps",
         f"echo one >&2; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done; echo done",
     )
-    told: list[str | None] = []
+    reported: list[str | None] = []
     logged: list[Any] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append(message)
+        reported.append(message)
         (tmp_path / "go").touch()
 
     async def on_log(params: Any) -> None:
@@ -83,7 +81,7 @@ def test_a_client_lists_calls_and_hears_of_progress(
             return names, text_of(result)
 
     assert asyncio.run(run()) == (["search", "show", "execute"], "done\n\nstderr:\none\n")
-    assert told[0] == "one"
+    assert reported[0] == "one"
     assert logged == ["one"]
 
 
@@ -148,7 +146,7 @@ def test_cancelling_a_call_ends_the_whole_tree(project: Project, tmp_path: Path,
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_that_hangs_up_ends_the_whole_tree(
+def test_a_client_that_disconnects_ends_the_whole_tree(
     project: Project, tmp_path: Path, era: str
 ) -> None:
     tree = Tree(tmp_path / "tree")
@@ -158,7 +156,7 @@ def test_a_client_that_hangs_up_ends_the_whole_tree(
         async with over_http(project) as server:
             calling = asyncio.create_task(_call_and_wait(server, era, "tree"))
             running = await asyncio.to_thread(tree.processes)
-            # The connection is dropped, without a word to the server.
+            # The connection is dropped without a cancel message.
             calling.cancel()
             await asyncio.wait([calling])
             await asyncio.to_thread(assert_gone, running)
@@ -175,8 +173,8 @@ async def _call_and_wait(server: Served, era: str, item_id: str) -> None:
     }
     async with server.http() as http:
         if era == HANDSHAKE:
-            hello = await http.post(server.url, json=HELLO, headers=ACCEPT)
-            session = {"mcp-session-id": hello.headers["mcp-session-id"]}
+            answer = await http.post(server.url, json=INITIALIZE, headers=ACCEPT)
+            session = {"mcp-session-id": answer.headers["mcp-session-id"]}
             ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             await http.post(server.url, json=ready, headers={**ACCEPT, **session})
             headers = {**ACCEPT, **session, "mcp-protocol-version": "2025-11-25"}
@@ -193,7 +191,7 @@ async def _call_and_wait(server: Served, era: str, item_id: str) -> None:
                 "mcp-name": "execute",
             }
         await http.post(server.url, json=call, headers=headers)
-        raise AssertionError("the call was answered")
+        raise AssertionError("the call returned")
 
 
 def test_a_signal_ends_calls_streams_and_the_server(
@@ -204,7 +202,7 @@ def test_a_signal_ends_calls_streams_and_the_server(
 
     async def run() -> tuple[object, dict[str, Any], CallToolResult]:
         async with over_http(project) as server, server.client(HANDSHAKE) as client:
-            # A client of the 2025 revisions holds a stream open besides.
+            # A client of the 2025 revisions also keeps a stream open.
             calling = asyncio.create_task(client.call_tool("execute", {"item_id": "tree"}))
             running = await asyncio.to_thread(tree.processes)
             os.kill(os.getpid(), signal.SIGTERM)
@@ -214,13 +212,30 @@ def test_a_signal_ends_calls_streams_and_the_server(
     ended_by, running, answer = asyncio.run(run())
     assert ended_by is signal.SIGTERM
     assert_gone(running)
-    assert text_of(answer) == "the call was ended; call again if it is still wanted"
-    # Nothing kept it waiting until it lost its patience.
+    assert text_of(answer) == "the call was cancelled; call again if the result is still needed"
+    # The server did not have to wait for the shutdown timeout.
     assert "timeout graceful shutdown exceeded" not in caplog.text
 
 
+def test_a_call_that_takes_long_to_cancel_is_still_answered(
+    project: Project, tmp_path: Path
+) -> None:
+    shell(project, "stubborn", f"trap '' TERM; touch {tmp_path}/up; while :; do sleep 0.1; done")
+
+    async def run() -> CallToolResult:
+        async with over_http(project) as server, server.client(HANDSHAKE) as client:
+            calling = asyncio.create_task(client.call_tool("execute", {"item_id": "stubborn"}))
+            await asyncio.to_thread(wait_until, (tmp_path / "up").exists, "the tool runs")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return await asyncio.wait_for(calling, 15)
+
+    assert text_of(asyncio.run(run())) == (
+        "the call was cancelled; call again if the result is still needed"
+    )
+
+
 def statuses(project: Project, *requests: dict[str, str], **options: Any) -> list[int]:
-    """The answers to handshakes with these headers."""
+    """Return the status of a handshake with each of these headers."""
 
     async def run() -> list[int]:
         async with over_http(project, **options) as server, httpx2.AsyncClient() as http:
@@ -228,7 +243,7 @@ def statuses(project: Project, *requests: dict[str, str], **options: Any) -> lis
             for headers in requests:
                 port = server.url.rpartition(":")[2].partition("/")[0]
                 filled = {name: value.replace("PORT", port) for name, value in headers.items()}
-                answer = await http.post(server.url, json=HELLO, headers={**ACCEPT, **filled})
+                answer = await http.post(server.url, json=INITIALIZE, headers={**ACCEPT, **filled})
                 found.append(answer.status_code)
             return found
 
@@ -247,7 +262,7 @@ def test_pages_of_other_origins_are_refused(project: Project) -> None:
     ) == [200, 200, 200, 403, 403, 403]
 
 
-def test_a_host_that_dns_rebinding_brought_is_refused(project: Project) -> None:
+def test_a_host_of_dns_rebinding_is_refused(project: Project) -> None:
     assert statuses(
         project,
         {"Host": "localhost:PORT"},
@@ -257,35 +272,37 @@ def test_a_host_that_dns_rebinding_brought_is_refused(project: Project) -> None:
     ) == [200, 421, 421, 421]
 
 
-def test_an_origin_that_the_user_allows_may_come_in(project: Project) -> None:
+def test_an_origin_that_the_user_allows_is_accepted(project: Project) -> None:
     page = "https://page.example"
 
     async def run() -> tuple[httpx2.Response, httpx2.Response, httpx2.Response]:
         async with (
             over_http(project, token=TOKEN, origins=(page,)) as server,
             server.http() as http,
-            httpx2.AsyncClient() as nobody,
+            httpx2.AsyncClient() as anonymous,
         ):
-            asks = {
+            preflight = {
                 "Origin": page,
                 "Access-Control-Request-Method": "POST",
                 "Access-Control-Request-Headers": "authorization,content-type",
             }
             return (
-                await nobody.options(server.url, headers=asks),
-                await http.post(server.url, json=HELLO, headers={**ACCEPT, "Origin": page}),
-                await nobody.post(server.url, json=HELLO, headers={**ACCEPT, "Origin": page}),
+                await anonymous.options(server.url, headers=preflight),
+                await http.post(server.url, json=INITIALIZE, headers={**ACCEPT, "Origin": page}),
+                await anonymous.post(
+                    server.url, json=INITIALIZE, headers={**ACCEPT, "Origin": page}
+                ),
             )
 
-    asked, came_in, without_token = asyncio.run(run())
-    assert asked.status_code == 200
-    assert asked.headers["access-control-allow-origin"] == page
-    assert came_in.status_code == 200
-    assert came_in.headers["access-control-expose-headers"] == "mcp-session-id"
+    preflight, accepted, without_token = asyncio.run(run())
+    assert preflight.status_code == 200
+    assert preflight.headers["access-control-allow-origin"] == page
+    assert accepted.status_code == 200
+    assert accepted.headers["access-control-expose-headers"] == "mcp-session-id"
     assert without_token.status_code == 401
 
 
-def test_without_the_token_nobody_comes_in(project: Project) -> None:
+def test_requests_without_the_token_are_refused(project: Project) -> None:
     assert statuses(
         project,
         {"Authorization": f"Bearer {TOKEN}"},
@@ -310,7 +327,7 @@ def test_other_paths_and_large_bodies_are_refused(project: Project) -> None:
     assert asyncio.run(run()) == [413, 404]
 
 
-def test_the_command_serves_keeps_its_token_from_tools_and_ends_by_a_signal(
+def test_the_command_serves_hides_its_token_from_tools_and_stops_on_a_signal(
     project: Project,
 ) -> None:
     project.command("env", "/usr/bin/env")
@@ -332,10 +349,10 @@ def test_the_command_serves_keeps_its_token_from_tools_and_ends_by_a_signal(
     ) as server:
         try:
             assert server.stderr is not None
-            said = server.stderr.readline()
-            assert said.startswith("rye: serving MCP at http://127.0.0.1:"), said
-            url = said.split()[-1]
-            assert httpx2.post(url, json=HELLO, headers=ACCEPT).status_code == 401
+            line = server.stderr.readline()
+            assert line.startswith("rye: serving MCP at http://127.0.0.1:"), line
+            url = line.split()[-1]
+            assert httpx2.post(url, json=INITIALIZE, headers=ACCEPT).status_code == 401
             seen = asyncio.run(use(url))
             assert "OTHER=visible" in seen
             assert TOKEN not in seen
@@ -346,7 +363,7 @@ def test_the_command_serves_keeps_its_token_from_tools_and_ends_by_a_signal(
             server.kill()
 
 
-def test_without_a_token_the_user_is_told_who_can_come_in(project: Project) -> None:
+def test_without_a_token_the_user_is_warned_about_other_users(project: Project) -> None:
     with subprocess.Popen(
         command(project, "--http", "127.0.0.1:0"),
         env=environment(project),

@@ -1,7 +1,6 @@
-"""The MCP Inspector, which is nobody's SDK that we use, lists and calls.
+"""The MCP Inspector, an independent client, lists and calls tools.
 
-It is installed once into pytest's cache folder; without npm, or where npm cannot get it, this is
-skipped.
+It is installed once into pytest's cache directory. The test is skipped if npm cannot install it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ CALL_SECONDS = 60
 def inspector(request: pytest.FixtureRequest) -> Path:
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("npm is not on this machine")
+        pytest.skip("npm is not installed")
     assert request.config.cache is not None
     folder = request.config.cache.mkdir("mcp-inspector")
     program = folder / "node_modules" / ".bin" / "mcp-inspector"
@@ -39,12 +38,12 @@ def inspector(request: pytest.FixtureRequest) -> Path:
                 timeout=INSTALL_SECONDS,
             )
         except (subprocess.SubprocessError, OSError) as error:
-            pytest.skip(f"npm cannot get {PACKAGE}: {type(error).__name__}")
+            pytest.skip(f"npm cannot install {PACKAGE}: {type(error).__name__}")
     return program
 
 
 def inspect(inspector: Path, project: Project, *arguments: str) -> dict[str, Any]:
-    # What follows the method is the Inspector's own.
+    # Options after the command are for the Inspector.
     called = [str(inspector), "--cli", *command(project), *arguments]
     done = subprocess.run(
         called,
@@ -63,7 +62,7 @@ def test_the_inspector_lists_and_calls(inspector: Path, tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.command("say/hello", "/bin/echo", "hello", description="Says hello.")
     (project.path / ".ai" / "config.yaml").write_text("mcp: {featured: [say/*]}\n")
-    # It lists the tools by itself, to find out what the parameters are.
+    # The Inspector lists the tools first, to learn their parameters.
     called = inspect(inspector, project, "--method", "tools/call", "--tool-name", "say.hello")
     assert called["content"] == [{"type": "text", "text": "hello\n"}]
     assert called["structuredContent"]["stdout"] == "hello\n"

@@ -1,4 +1,4 @@
-"""A tool that appears, changes or vanishes is announced, to clients of both eras."""
+"""Clients of both eras are notified when a tool is added, changed or removed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mcp import Client
 from mcp.types import ToolListChangedNotification
 from mcp_session import ERAS, HANDSHAKE, connected
 from processes import wait_until
+from rye.mcp.list_changes import changed_since
 from rye.mcp.settings import ServerSettings
-from rye.mcp.watching import changed_since
 from rye.trust.operations import trust_add, trust_list, trust_remove
 from rye_project import Project
 
@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Project:
 async def watching(
     project: Project, era: str, settings: ServerSettings
 ) -> AsyncIterator[tuple[Client, asyncio.Queue[object]]]:
-    """A client, and a queue that gets an entry for each announcement."""
+    """A client, and a queue that gets an entry for each notification."""
     announced: asyncio.Queue[object] = asyncio.Queue()
 
     async def on_message(message: object) -> None:
@@ -62,14 +62,14 @@ async def until_announced(
     client: Client,
     announced: asyncio.Queue[object],
     change: Callable[[int], object],
-    holds: Callable[[list[str]], bool],
+    expected: Callable[[list[str]], bool],
 ) -> None:
-    """Do ``change`` until it was announced three times, then look at the list.
+    """Repeat ``change`` until it was announced three times, then check the list.
 
-    What happens before the watch begins may be noticed then, and that only once.
+    Changes before the watch starts may be announced together, when it starts.
     """
     async with asyncio.timeout(SECONDS):
-        told = 0
+        count = 0
         for attempt in range(1000):
             change(attempt)
             try:
@@ -77,12 +77,12 @@ async def until_announced(
                     await announced.get()
             except TimeoutError:
                 continue
-            told += 1
-            if told == 3:
+            count += 1
+            if count == 3:
                 break
         while True:
             page = await client.list_tools(cache_mode="refresh")
-            if holds([f"{tool.name}: {tool.description}" for tool in page.tools]):
+            if expected([f"{tool.name}: {tool.description}" for tool in page.tools]):
                 return
             await announced.get()
 
@@ -92,7 +92,7 @@ ALL = ServerSettings(all_tools=True)
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("space", ["project", "user"])
-def test_a_tool_that_appears_is_announced(project: Project, era: str, space: str) -> None:
+def test_a_new_tool_is_announced(project: Project, era: str, space: str) -> None:
     async def run() -> None:
         async with watching(project, era, ALL) as (client, announced):
             await client.list_tools()
@@ -111,7 +111,7 @@ def test_a_tool_that_appears_is_announced(project: Project, era: str, space: str
     asyncio.run(run())
 
 
-def test_a_tool_that_changes_is_announced(project: Project) -> None:
+def test_a_changed_tool_is_announced(project: Project) -> None:
     async def run() -> None:
         async with watching(project, HANDSHAKE, ALL) as (client, announced):
             await client.list_tools()
@@ -127,9 +127,9 @@ def test_a_tool_that_changes_is_announced(project: Project) -> None:
     asyncio.run(run())
 
 
-def test_a_tool_that_vanishes_is_announced(project: Project) -> None:
+def test_a_removed_tool_is_announced(project: Project) -> None:
     def change(attempt: int) -> None:
-        # Gone for good from the first attempt on; the others only make sure that one is seen.
+        # Only the first attempt removes the tool; later ones make sure that a change is seen.
         (project.path / ".ai/tools/known.yaml").unlink(missing_ok=True)
         other = project.path / f".ai/tools/passing{attempt}.yaml"
         other.write_text("x")
@@ -190,7 +190,7 @@ def test_trusting_the_key_of_a_tool_is_announced(project: Project, tmp_path: Pat
     asyncio.run(run())
 
 
-def test_a_config_that_breaks_leaves_what_was_featured(
+def test_an_invalid_config_keeps_the_featured_tools(
     project: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = project.path / ".ai" / "config.yaml"
@@ -210,7 +210,7 @@ def test_a_config_that_breaks_leaves_what_was_featured(
     assert "config.yaml" in caplog.text
 
 
-def test_folders_that_appear_later_are_watched(tmp_path: Path) -> None:
+def test_directories_created_later_are_watched(tmp_path: Path) -> None:
     project = Project(tmp_path)
     for space in (project.path, project.user):
         (space / ".ai" / "tools").rmdir()
@@ -225,7 +225,7 @@ def test_folders_that_appear_later_are_watched(tmp_path: Path) -> None:
                 lambda attempt: project.command(f"later/tool{attempt}", "/bin/true"),
                 lambda names: any(name.startswith("later.tool") for name in names),
             )
-            # The folder is now watched itself.
+            # The new directory is now watched as well.
             await until_announced(
                 client,
                 announced,
@@ -236,7 +236,7 @@ def test_folders_that_appear_later_are_watched(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_client_that_never_listed_hears_of_it_too(project: Project) -> None:
+def test_a_client_that_never_listed_is_notified_too(project: Project) -> None:
     async def run() -> None:
         async with watching(project, HANDSHAKE, ServerSettings()) as (_, announced):
             project.command("new", "/bin/true")
@@ -245,31 +245,31 @@ def test_a_client_that_never_listed_hears_of_it_too(project: Project) -> None:
     asyncio.run(run())
 
 
-def test_a_machine_that_cannot_watch_is_told_of_and_served(
+def test_a_machine_that_cannot_watch_files_is_reported_and_still_serves(
     project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("rye.mcp.watching.awatch", full)
+    monkeypatch.setattr("watchfiles.awatch", full)
 
     async def run() -> None:
         async with connected(project) as client:
             await client.list_tools()
             async with asyncio.timeout(SECONDS):
-                while "go unnoticed" not in caplog.text:
+                while "cannot watch" not in caplog.text:
                     await asyncio.sleep(0.01)
             assert (await client.list_tools()).tools
 
     asyncio.run(run())
-    assert "changes of tools go unnoticed: no space left on device" in caplog.text
+    assert "cannot watch for changes of tools: no space left on device" in caplog.text
 
 
-def test_only_what_changed_since_a_moment_counts(project: Project) -> None:
+def test_only_changes_after_a_moment_are_found(project: Project) -> None:
     def later() -> int:
-        """A moment that the clock of the file system has passed."""
+        """Return a moment that the clock of the file system has passed."""
         now = time.time_ns()
-        wait_until(lambda: time.time_ns() > now + 400_000_000, "the clock has moved on")
+        wait_until(lambda: time.time_ns() > now + 400_000_000, "the clock advances")
         return time.time_ns()
 
     moment = later()

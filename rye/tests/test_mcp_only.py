@@ -1,4 +1,4 @@
-"""``--only`` keeps tools away from clients: they can neither be seen nor run."""
+"""``--only`` hides tools from clients, which can neither see nor run them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(
     return asyncio.run(run())
 
 
-KEPT_AWAY = [
+HIDDEN = [
     "other/secret",
     "secret",
     "rye/bash/bash",
@@ -49,27 +49,27 @@ KEPT_AWAY = [
 @pytest.mark.parametrize(
     ("name", "more"), [("execute", {}), ("execute", {"dry_run": True}), ("show", {})]
 )
-def test_what_is_kept_away_looks_as_if_it_were_not_there(
+def test_a_hidden_item_is_reported_as_missing(
     project: Project, name: str, more: dict[str, Any]
 ) -> None:
     async def run() -> list[CallToolResult]:
         async with connected(project, HANDSHAKE, NOTES) as client:
-            return [await client.call_tool(name, {"item_id": one, **more}) for one in KEPT_AWAY]
+            return [await client.call_tool(name, {"item_id": one, **more}) for one in HIDDEN]
 
-    for item_id, result in zip(KEPT_AWAY, asyncio.run(run()), strict=True):
+    for item_id, result in zip(HIDDEN, asyncio.run(run()), strict=True):
         assert result.is_error
-        hint = "see `search` for those that it offers"
+        hint = "find available items with `search`"
         assert result.structured_content == {
             "error": {
                 "type": "ItemNotFoundError",
-                "message": f"this server offers no item {item_id!r}; {hint}",
+                "message": f"item {item_id!r} is not available on this server; {hint}",
                 "hint": hint,
             }
         }
 
 
 @pytest.mark.parametrize(
-    ("item_id", "said"),
+    ("item_id", "output"),
     [
         ("notes/add", "notes/add\n"),
         ("add", "notes/add\n"),
@@ -77,21 +77,21 @@ def test_what_is_kept_away_looks_as_if_it_were_not_there(
         ("say", "say\n"),
     ],
 )
-def test_what_is_offered_runs_also_by_its_short_id(
-    project: Project, item_id: str, said: str
+def test_an_offered_item_runs_also_by_its_short_id(
+    project: Project, item_id: str, output: str
 ) -> None:
-    assert text_of(call(project, "execute", item_id=item_id)) == said
+    assert text_of(call(project, "execute", item_id=item_id)) == output
     assert not call(project, "show", item_id=item_id).is_error
 
 
 @pytest.mark.parametrize("query", ["made for this test", "", "echo bash secret note"])
-def test_search_finds_only_what_is_offered(project: Project, query: str) -> None:
+def test_search_finds_only_offered_items(project: Project, query: str) -> None:
     found = call(project, "search", query=query, limit=100).structured_content["tools"]
     assert {tool["item_id"] for tool in found} <= {"notes/add", "notes/old/all", "say"}
     assert found
 
 
-def test_the_best_hits_that_are_kept_away_take_no_place(project: Project) -> None:
+def test_hidden_items_do_not_use_up_the_limit_of_a_search(project: Project) -> None:
     for number in range(5):
         project.command(f"other/note{number}", "/bin/echo", description="note note note")
     found = call(project, "search", query="note", limit=1).structured_content["tools"]
@@ -100,7 +100,7 @@ def test_the_best_hits_that_are_kept_away_take_no_place(project: Project) -> Non
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("all_tools", [False, True])
-def test_neither_featuring_nor_listing_all_brings_back_what_is_kept_away(
+def test_neither_featuring_nor_listing_all_tools_reveals_a_hidden_item(
     project: Project, era: str, all_tools: bool
 ) -> None:
     config = "mcp: {featured: ['*', rye/bash/bash, other/secret]}\n"
@@ -114,17 +114,17 @@ def test_neither_featuring_nor_listing_all_brings_back_what_is_kept_away(
 
     names, message = asyncio.run(run())
     assert names == ["search", "show", "execute", "notes.add", "notes.old.all", "say"]
-    assert message.startswith("there is no tool named 'other.secret'; ")
+    assert message.startswith("no tool is named 'other.secret'; ")
 
 
-def test_what_is_kept_away_is_not_signed_either(project: Project) -> None:
+def test_a_hidden_item_is_not_signed(project: Project) -> None:
     path = project.tool("other/new.yaml", '{"executor_id": null}', signed=False)
     result = call(project, "sign", NOTES._replace(allow_sign=True), item_id="other/new")
-    assert "this server offers no item 'other/new'" in text_of(result)
+    assert "item 'other/new' is not available on this server" in text_of(result)
     assert "rye:signed" not in path.read_text()
 
 
-def test_a_limit_that_fits_nothing_is_no_lack_of_one(project: Project) -> None:
+def test_a_glob_that_matches_nothing_hides_everything(project: Project) -> None:
     settings = ServerSettings(all_tools=True, only=("",))
     assert call(project, "search", settings, query="").structured_content == {"tools": []}
     assert call(project, "execute", settings, item_id="say").is_error

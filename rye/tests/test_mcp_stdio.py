@@ -1,4 +1,4 @@
-"""The wire of ``rye mcp``, and how the server ends."""
+"""The stdio transport of ``rye mcp``, and how the server stops."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from mcp_session import ERAS, Wired, command, environment, over_stdio, text_of, wired
 from processes import Tree, assert_gone
-from rye.mcp import pipes
+from rye.mcp import stdio_streams
+from rye.mcp.process import StopSignals
 from rye.mcp.settings import ServerSettings
-from rye.mcp.signals import Ending
 from rye_project import Project
 
 SECRET = "hunter2-very-secret"
@@ -50,8 +50,8 @@ def test_a_client_starts_lists_and_calls(tmp_path: Path, era: str) -> None:
     assert asyncio.run(run()) == (["search", "show", "execute"], "1.10\n")
 
 
-def test_nothing_but_the_protocol_is_on_stdout(project: Project, tmp_path: Path) -> None:
-    # A library prints in the server's own process, with Python and without.
+def test_stdout_contains_only_the_protocol(project: Project, tmp_path: Path) -> None:
+    # A library writes to stdout inside the server process, through Python and directly.
     (tmp_path / "sitecustomize.py").write_text(
         "import atexit, os\n"
         "atexit.register(lambda: (print('printed', flush=True), os.write(1, b'written\\n')))\n"
@@ -70,12 +70,12 @@ def test_nothing_but_the_protocol_is_on_stdout(project: Project, tmp_path: Path)
 
 
 async def start_tree(client: Wired, tree: Tree) -> dict[str, Any]:
-    await client.greet()
+    await client.initialize()
     await execute(client, 1, item_id="tree")
     return dict(await asyncio.to_thread(tree.processes))
 
 
-def test_the_client_leaving_ends_the_server_and_all_that_it_runs(
+def test_a_disconnect_stops_the_server_and_everything_it_runs(
     project: Project, tmp_path: Path
 ) -> None:
     tree = Tree(tmp_path / "tree")
@@ -84,7 +84,7 @@ def test_the_client_leaving_ends_the_server_and_all_that_it_runs(
     async def run() -> tuple[dict[str, Any], object]:
         async with wired(project) as client:
             running = await start_tree(client, tree)
-            client.leave()
+            client.disconnect()
             return running, await asyncio.wait_for(client.serving, 15)
 
     running, ended_by = asyncio.run(run())
@@ -94,7 +94,7 @@ def test_the_client_leaving_ends_the_server_and_all_that_it_runs(
 
 @pytest.fixture(params=[signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
-    """A signal that this process hears, also if the tests were started deaf to it."""
+    """A signal that this process does not ignore, even if the tests were started so."""
     before = signal.signal(request.param, signal.SIG_DFL)
     yield request.param
     signal.signal(request.param, before)
@@ -105,17 +105,17 @@ def test_a_signal_that_was_ignored_stays_ignored(number: signal.Signals) -> None
     stopped: list[bool] = []
 
     async def run() -> object:
-        with Ending(lambda: stopped.append(True)) as ending:
+        with StopSignals(lambda: stopped.append(True)) as signals:
             os.kill(os.getpid(), number)
             await asyncio.sleep(0)
-        return ending.by
+        return signals.received
 
     assert asyncio.run(run()) is None
     assert stopped == []
     assert signal.getsignal(number) is signal.SIG_IGN
 
 
-def test_a_signal_ends_it_although_the_client_stays(
+def test_a_signal_stops_the_server_while_a_client_is_connected(
     project: Project, tmp_path: Path, number: signal.Signals
 ) -> None:
     tree = Tree(tmp_path / "tree")
@@ -132,16 +132,16 @@ def test_a_signal_ends_it_although_the_client_stays(
     assert_gone(running)
 
 
-def test_a_client_that_stops_reading_does_not_keep_the_server_from_ending(
+def test_a_client_that_stops_reading_does_not_block_the_stop_of_the_server(
     project: Project,
 ) -> None:
     shell(project, "big", "head -c 2000000 /dev/zero | tr '\\0' x")
 
     async def run() -> object:
         async with wired(project) as client:
-            await client.greet()
+            await client.initialize()
             await execute(client, 1, item_id="big")
-            # The answer has begun, and does not fit into the pipe.
+            # The answer has started, and does not fit into the pipe.
             assert await asyncio.to_thread(os.read, client.from_server, 1) == b"{"
             os.kill(os.getpid(), signal.SIGTERM)
             return await asyncio.wait_for(asyncio.shield(client.serving), 15)
@@ -149,10 +149,10 @@ def test_a_client_that_stops_reading_does_not_keep_the_server_from_ending(
     assert asyncio.run(run()) is signal.SIGTERM
 
 
-def test_a_client_that_closes_its_end_has_left(project: Project) -> None:
+def test_closing_the_output_pipe_is_treated_as_a_disconnect(project: Project) -> None:
     async def run() -> object:
         async with wired(project) as client:
-            await client.greet()
+            await client.initialize()
             os.dup2(os.open(os.devnull, os.O_RDONLY), client.from_server)
             await client.send(id=1, method="ping")
             return await asyncio.wait_for(asyncio.shield(client.serving), 15)
@@ -160,12 +160,12 @@ def test_a_client_that_closes_its_end_has_left(project: Project) -> None:
     assert asyncio.run(run()) is None
 
 
-def test_a_large_answer_arrives_whole(project: Project) -> None:
+def test_a_large_answer_arrives_complete(project: Project) -> None:
     shell(project, "big", "head -c 3000000 /dev/zero | tr '\\0' x")
 
     async def run() -> str:
         async with wired(project) as client:
-            await client.greet()
+            await client.initialize()
             await execute(client, 1, item_id="big")
             (content,) = (await client.answer_to(1))["result"]["content"]
             return str(content["text"])
@@ -173,23 +173,23 @@ def test_a_large_answer_arrives_whole(project: Project) -> None:
     assert asyncio.run(run()) == "x" * 3_000_000
 
 
-def test_lines_that_are_no_messages_are_passed_over(
+def test_malformed_lines_are_skipped(
     project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pipes, "_MAX_MESSAGE", 100_000)
+    monkeypatch.setattr(stdio_streams, "_MAX_MESSAGE", 100_000)
 
     async def run() -> list[dict[str, Any]]:
         async with wired(project) as client:
             for line in ("nonsense", "", '{"jsonrpc": "2.0"}', "[]", "\x00"):
                 await client.send_line(line)
-            await client.greet()
+            await client.initialize()
             await client.send_line("x" * 1_000_000)
             first = await client.ask(1, "ping")
             await client.send_line('{"half":')
             return [first, await client.ask(2, "ping")]
 
     assert [answer["result"] for answer in asyncio.run(run())] == [{}, {}]
-    assert "a message of more than 100000 bytes was passed over" in caplog.text
+    assert "skipped a message of more than 100000 bytes" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -199,24 +199,24 @@ def test_lines_that_are_no_messages_are_passed_over(
         '"method": "tools/call", "params": [1]',
         '"method": 7',
     ],
-    ids=["half a surrogate pair", "a list", "no method"],
+    ids=["unpaired surrogate", "list", "no method"],
 )
 @pytest.mark.parametrize("number", ["1", '"one"'])
-def test_a_request_that_cannot_be_read_is_answered(
+def test_a_request_that_cannot_be_parsed_is_answered(
     project: Project, number: str, rest: str
 ) -> None:
     async def run() -> tuple[dict[str, Any], dict[str, Any]]:
         async with wired(project) as client, asyncio.timeout(30):
-            await client.greet()
+            await client.initialize()
             await client.send_line(f'{{"jsonrpc": "2.0", "id": {number}, {rest}}}')
             return await client.answer_to(json.loads(number)), await client.ask(2, "ping")
 
     refused, pong = asyncio.run(run())
-    assert refused["error"]["message"].startswith("the request cannot be read; send ")
+    assert refused["error"]["message"].startswith("the request cannot be parsed; send ")
     assert pong["result"] == {}
 
 
-def test_values_stay_out_of_what_the_server_says(
+def test_messages_and_logs_do_not_repeat_values(
     project: Project, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     shell(project, "fails", "exit 1")
@@ -231,7 +231,7 @@ def test_values_stay_out_of_what_the_server_says(
 
     async def run() -> list[dict[str, Any]]:
         async with wired(project, ServerSettings(all_tools=True)) as client:
-            await client.greet()
+            await client.initialize()
             return [
                 await client.ask(number, "tools/call", **params)
                 for number, params in enumerate(calls, start=1)
@@ -239,16 +239,16 @@ def test_values_stay_out_of_what_the_server_says(
 
     answers = asyncio.run(run())
     assert all("error" in answer or answer["result"]["isError"] for answer in answers)
-    # The name of an argument is told, its value never.
+    # The name of an argument is reported, its value never.
     assert SECRET not in json.dumps(answers[:-1])
     assert SECRET not in caplog.text
     assert SECRET not in "".join(capfd.readouterr())
 
 
-def test_a_line_on_stderr_tells_no_value_of_an_exception_and_acts_on_no_terminal() -> None:
+def test_log_lines_contain_no_exception_values_and_no_control_characters() -> None:
     code = """
 import logging
-from rye.mcp.logs import log_to_stderr
+from rye.mcp.process import log_to_stderr
 
 log_to_stderr()
 try:
@@ -263,7 +263,7 @@ except ValueError:
     assert done.stderr == r"rye mcp: it failed \x1b[31m\nValueError at <string>:7" + "\n"
 
 
-def test_what_an_encoder_cannot_take_does_not_end_the_server(project: Project) -> None:
+def test_unencodable_values_do_not_end_the_server(project: Project) -> None:
     deep = "[" * 700 + "]" * 700
     shell(project, "deep", f"echo '{deep}'")
     shell(project, "half", r"""printf '{"half": "\\ud800"}'""")
@@ -272,7 +272,7 @@ def test_what_an_encoder_cannot_take_does_not_end_the_server(project: Project) -
 
     async def run() -> list[dict[str, Any]]:
         async with wired(project, ServerSettings(all_tools=True)) as client:
-            await client.greet()
+            await client.initialize()
             calls = [
                 ("deep", {}),
                 ("half", {}),

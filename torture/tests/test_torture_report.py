@@ -1,4 +1,4 @@
-"""The table tells what was lost, and so does the exit code."""
+"""The table and the exit code report failures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lilux.primitives.subprocess import SubprocessPrimitive
 
 import torture.__main__ as command
 from torture import load
-from torture.leftovers import Before, Mark, end_all
+from torture.leftovers import Baseline, Mark, kill_all
 from torture.report import Row, run
-from torture.scenario import CannotBeTriedError, Outcome, Scenario
+from torture.scenario import Outcome, Scenario, ScenarioSkippedError
 
 
 def scenario(outcome: Outcome | Exception) -> Scenario:
@@ -31,51 +31,51 @@ def row_of(outcome: Outcome | Exception) -> Row:
     return row
 
 
-def test_a_row_tells_how_often_and_what_was_lost() -> None:
-    row = row_of(Outcome(tried=1_500, lost=("this", "that"), note="a figure"))
-    assert row.lost
+def test_a_row_shows_attempts_and_failures() -> None:
+    row = row_of(Outcome(tried=1_500, failures=("this", "that"), note="a figure"))
+    assert row.failed
     first, *others = str(row).splitlines()
     assert first.split() == ["name", "1,500", "2", "0.0", "things", "that", "go", "wrong"]
-    assert [line.strip() for line in others] == ["(a figure)", "lost: this", "lost: that"]
+    assert [line.strip() for line in others] == ["(a figure)", "failed: this", "failed: that"]
 
 
-def test_a_scenario_that_breaks_off_counts_as_a_loss() -> None:
+def test_an_exception_in_a_scenario_is_a_failure() -> None:
     row = row_of(RuntimeError("no more"))
-    assert row.lost
-    assert str(row).endswith("lost: RuntimeError: no more")
+    assert row.failed
+    assert str(row).endswith("failed: RuntimeError: no more")
 
 
-def test_a_scenario_that_tried_nothing_counts_as_a_loss() -> None:
-    assert row_of(Outcome(tried=0)).lost
+def test_a_scenario_that_tried_nothing_is_a_failure() -> None:
+    assert row_of(Outcome(tried=0)).failed
 
 
-def test_what_this_machine_cannot_do_is_told_and_is_no_loss() -> None:
-    row = row_of(CannotBeTriedError("there is no compiler"))
-    assert not row.lost
-    assert str(row).endswith("things that go wrong: not tried, there is no compiler")
+def test_a_skipped_scenario_is_reported_and_is_not_a_failure() -> None:
+    row = row_of(ScenarioSkippedError("there is no compiler"))
+    assert not row.failed
+    assert str(row).endswith("things that go wrong: skipped, there is no compiler")
 
 
-@pytest.mark.parametrize(("lost", "code"), [((), 0), (("one",), 1)])
-def test_the_exit_code_tells_a_loss(
-    lost: tuple[str, ...],
+@pytest.mark.parametrize(("failures", "code"), [((), 0), (("one",), 1)])
+def test_the_exit_code_reports_a_failure(
+    failures: tuple[str, ...],
     code: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(command, "SCENARIOS", (scenario(Outcome(tried=3, lost=lost)),))
+    monkeypatch.setattr(command, "SCENARIOS", (scenario(Outcome(tried=3, failures=failures)),))
     assert command.main(["--quick"]) == code
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == ("something was lost" if lost else "nothing was lost")
+    assert last == ("some scenarios failed" if failures else "all scenarios passed")
 
 
-def test_an_unknown_name_is_refused_with_those_that_there_are(
+def test_an_unknown_name_is_refused_with_the_known_names(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(["no-such-thing"])
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "no scenario is called 'no-such-thing'; one of: load-processes, " in said
+    output = capsys.readouterr().err
+    assert "unknown scenario 'no-such-thing'; choose from: load-processes, " in output
 
 
 def test_an_answer_that_belongs_to_another_call_is_noticed() -> None:
@@ -86,19 +86,19 @@ def test_an_answer_that_belongs_to_another_call_is_noticed() -> None:
         await asyncio.sleep(0)
         return words[0]
 
-    lost = asyncio.run(load._each_its_own(swapping, 0, 5))
-    assert len(lost) == 4
-    assert lost[0] == f"call 1 was answered with {words[0]!r}"
+    failures = asyncio.run(load._call_many(swapping, 0, 5))
+    assert len(failures) == 4
+    assert failures[0] == f"call 1 was answered with {words[0]!r}"
 
 
 def test_a_descriptor_that_stays_open_is_noticed() -> None:
-    before = Before()
+    before = Baseline()
     descriptor = os.open(os.devnull, os.O_RDONLY)
     try:
         assert before._look() == ["descriptors left open: 1"]
     finally:
         os.close(descriptor)
-    assert before.left() == []
+    assert before.leftovers() == []
 
 
 def test_a_process_that_stays_alive_is_noticed() -> None:
@@ -109,5 +109,5 @@ def test_a_process_that_stays_alive_is_noticed() -> None:
 
     asyncio.run(leave_one())
     assert len(mark.alive()) == 1
-    end_all(mark)
-    assert mark.left() == []
+    kill_all(mark)
+    assert mark.leftovers() == []

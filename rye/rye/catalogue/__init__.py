@@ -1,1 +1,1 @@
-"""What tools there are: for lists, searches, descriptions and definitions, not for running."""
+"""The catalogue of items: for listing, searching and describing tools, not for running them."""

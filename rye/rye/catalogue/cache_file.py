@@ -1,7 +1,7 @@
-"""Where the index is kept between runs: a private file, of which nothing but time depends.
+"""The file that stores the index between runs. It only saves time.
 
-It lies below the user's space, is read only if it is the user's own, and is bound to the version of
-Rye and of Python. Whatever is wrong with it, it is left aside and written anew.
+The file is below the user space, is read only if no other user can write it, and is valid for one
+version of Rye and of Python. An invalid file is ignored and written again.
 """
 
 from __future__ import annotations
@@ -30,48 +30,48 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class CacheFile:
-    """The file for one set of spaces."""
+    """The index file for one set of spaces."""
 
     def __init__(self, user_space: Path, spaces: Sequence[Space], reserved: Sequence[str]) -> None:
         self._user_space = user_space
         self.folder = user_space / ".ai" / "cache" / "catalogue"
-        about = [
+        header = [
             _FORMAT,
             __version__,
             sys.hexversion,
             [[space.name, os.fspath(space.root), space.bundle] for space in spaces],
             list(reserved),
         ]
-        self._about = json.dumps(about).encode()
-        places = "\0".join([os.fspath(space.root) for space in spaces])
-        self.path = self.folder / f"{sha256(os.fsencode(places)).hexdigest()[:32]}.index"
+        self._header = json.dumps(header).encode()
+        roots = "\0".join([os.fspath(space.root) for space in spaces])
+        self.path = self.folder / f"{sha256(os.fsencode(roots)).hexdigest()[:32]}.index"
 
     def read(self) -> bytes | None:
-        """What was written for these spaces by this version; ``None`` if that cannot be had."""
+        """Return what this version wrote for these spaces; ``None`` if there is no valid file."""
         try:
             if not is_private(os.fspath(self.folder)):
                 return None
             descriptor = os.open(self.path, _FLAGS)
-            with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+            with open(descriptor, "rb") as file:  # noqa: PTH123 - opens a descriptor
                 status = os.fstat(descriptor)
                 if not _is_own_file(status) or status.st_size > MAX_BYTES:
                     return None
                 data = file.read(MAX_BYTES)
         except OSError:
             return None
-        about, _, rest = data.partition(b"\n")
-        check, _, content = rest.partition(b"\n")
-        if about != self._about or check != _checksum(content):
+        header, _, rest = data.partition(b"\n")
+        checksum, _, content = rest.partition(b"\n")
+        if header != self._header or checksum != _checksum(content):
             return None
         return content
 
     def write(self, content: bytes) -> None:
-        """Keep it for the next run; a disk that will not have it is nobody's concern."""
+        """Store the index for the next run; a failure to write is ignored."""
         with contextlib.suppress(OSError):
             if self._make_folder():
-                data = b"\n".join([self._about, _checksum(content), content])
+                data = b"\n".join([self._header, _checksum(content), content])
                 atomic_write(self.path, data, mode=0o600)
-                self._forget_the_oldest()
+                self._remove_oldest()
 
     def _make_folder(self) -> bool:
         if not self._user_space.is_dir():
@@ -80,11 +80,11 @@ class CacheFile:
             folder.mkdir(mode=0o700, exist_ok=True)
         return is_private(os.fspath(self.folder))
 
-    def _forget_the_oldest(self) -> None:
-        """Projects come and go; their indexes must not pile up."""
+    def _remove_oldest(self) -> None:
+        """Limit the number of files: indexes of deleted projects are never removed otherwise."""
         files = [(entry.stat().st_mtime_ns, entry.path) for entry in os.scandir(self.folder)]
         for _, path in sorted(files)[:-MAX_FILES]:
-            os.unlink(path)  # noqa: PTH108 - a text
+            os.unlink(path)  # noqa: PTH108 - a string
 
 
 def _is_own_file(status: os.stat_result) -> bool:
@@ -96,5 +96,5 @@ def _is_own_file(status: os.stat_result) -> bool:
 
 
 def _checksum(content: bytes) -> bytes:
-    """Against accidents; against malice stand the owner and the mode of the file."""
+    """Detects damage; owner and mode of the file protect against tampering."""
     return b"%08x" % zlib.crc32(content)

@@ -1,4 +1,4 @@
-"""What tools there are. Files are parsed, never verified and never run."""
+"""The catalogue of available items. Files are parsed, never verified and never run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from rye.catalogue.cache_file import CacheFile
 from rye.catalogue.entry import CatalogueEntry, Summary
-from rye.catalogue.index import Index, entry_of
-from rye.catalogue.record import Record, metadata_of, read_record, stamp_of_file
+from rye.catalogue.index import (
+    Index,
+    IndexRecord,
+    entry_of,
+    metadata_of,
+    read_record,
+    stamp_of_file,
+)
 from rye.context import Context
 from rye.errors import RyeError
 from rye.spaces.folders import stamp_of
@@ -26,38 +32,38 @@ _EMPTY = Index((), (), [], [])
 
 
 class Catalogue:
-    """The items of all spaces, as ids lead to them.
+    """The items of all spaces, each id as it resolves.
 
-    Every question looks at the files anew: a ``stat`` for each folder and each file; what did not
-    change is taken from memory, or from an index on disk. Ask :meth:`summaries` rather than
-    :meth:`entries` where schemas are not needed.
+    Every query checks the files with a ``stat`` for each folder and each file. Unchanged files are
+    taken from memory or from an index on disk. Use :meth:`summaries` instead of :meth:`entries`
+    where schemas are not needed.
     """
 
     def __init__(self, context: Context, *, watch: Watch = lambda elements, _: elements) -> None:
-        """``watch(elements, label)`` gives the elements; it may show how many are done."""
+        """``watch(elements, label)`` iterates over the elements; it may show progress."""
         self._watch = watch
         self._resolver = Resolver(context)
         self._file = CacheFile(context.user_space, self._resolver.spaces, primitive_ids())
         self._index: Index | None = None
 
     def entries(self) -> tuple[CatalogueEntry, ...]:
-        """Every item, sorted by id; helper files and libraries are left out."""
+        """Return every item, sorted by id, without helper files and libraries."""
         return self._fresh().entries
 
     def summaries(self) -> tuple[Summary, ...]:
-        """The same without schemas and annotations, which costs less."""
+        """Return every item without schemas and annotations, which is faster."""
         return self._fresh().summaries
 
     def problems(self) -> tuple[str, ...]:
-        """What keeps ids and bundles from leading anywhere, and what to do."""
+        """Return why ids and bundles cannot be resolved, and what to do."""
         faults = [str(fault) for fault in self._resolver.bundle_faults]
         return (*faults, *self._fresh().problems)
 
     def entry(self, item_id: str) -> CatalogueEntry:
-        """The one item; short ids are accepted. Only its own file is read.
+        """Return one item, by its id or short id. Reads only the file of the item.
 
         Raises what ``Resolver.resolve`` raises, and :class:`NoMetadataError` for a helper file. A
-        file whose metadata cannot be read gives an entry with a fault.
+        file with invalid metadata results in an entry with a fault.
         """
         resolution = self._resolver.resolve(item_id)
         record = read_record(resolution)
@@ -67,16 +73,16 @@ class Catalogue:
         return entry_of(record.summary, record.detail)
 
     def search(self, words: str, limit: int = 20, *, everything: bool = False) -> tuple[Hit, ...]:
-        """The tools that fit best, best first; see :mod:`rye.catalogue.search`.
+        """Return the tools that match best, best first; see :mod:`rye.catalogue.search`.
 
-        ``everything`` looks at runtimes and primitives as well.
+        With ``everything``, runtimes and primitives are searched as well.
         """
         from rye.catalogue.search import search
 
         return search(self._fresh(), words, limit, everything=everything)
 
     def _fresh(self) -> Index:
-        """The index as the files are now."""
+        """Return the index for the current files."""
         known = self._index if self._index is not None else self._stored()
         fresh = self._with_files_read_again(known) if _same_folders(known) else None
         if fresh is None:
@@ -96,8 +102,11 @@ class Catalogue:
             return _EMPTY
 
     def _with_files_read_again(self, known: Index) -> Index | None:
-        """``known`` itself if no file changed; ``None`` if one is no file any more."""
-        changed: dict[str, Record] = {}
+        """Read changed files again.
+
+        Returns ``known`` itself if no file changed, and ``None`` if a file is missing.
+        """
+        changed: dict[str, IndexRecord] = {}
         for summary, _, stamp in known.rows:
             now = stamp_of_file(summary.path)
             if now is None:
@@ -112,7 +121,7 @@ class Catalogue:
         records = [changed.get(record.summary.path, record) for record in known.records()]
         return Index.of(known.folders, known.problems, records)
 
-    def _read_again(self, summary: Summary) -> Record | None:
+    def _read_again(self, summary: Summary) -> IndexRecord | None:
         try:
             record = read_record(self._resolver.resolve(summary.item_id))
         except RyeError:
@@ -120,9 +129,9 @@ class Catalogue:
         return record if record is not None and record.summary.path == summary.path else None
 
     def _rebuilt(self, known: Index) -> Index:
-        """From a walk through all spaces; files that did not change are not read again."""
+        """Return a new index from a walk through all spaces. Reads only changed files."""
         remembered = {record.summary.path: record for record in known.records()}
-        # Before the walk, so that what changes meanwhile alters them.
+        # Stamps are taken before the walk, so that a change during the walk is noticed.
         indexes = [SpaceIndex(space) for space in self._resolver.spaces]
         for index in indexes:
             index.refresh()
@@ -133,15 +142,15 @@ class Catalogue:
         for each in self._watch(new, "reading tools"):
             records[each.item_id] = read_record(each)
         problems = [str(error) for error in self._resolver.conflicts()]
-        there = [record for record in records.values() if record is not None]
-        return Index.of(folders, problems, there)
+        existing = [record for record in records.values() if record is not None]
+        return Index.of(folders, problems, existing)
 
 
 def _same_folders(known: Index) -> bool:
     return bool(known.folders) and all(stamp_of(path) == stamp for path, stamp in known.folders)
 
 
-def _unchanged(resolution: Resolution, remembered: dict[str, Record]) -> Record | None:
+def _unchanged(resolution: Resolution, remembered: dict[str, IndexRecord]) -> IndexRecord | None:
     record = remembered.get(str(resolution.path))
     if (
         record is None
@@ -149,6 +158,6 @@ def _unchanged(resolution: Resolution, remembered: dict[str, Record]) -> Record 
         or record.stamp != stamp_of_file(str(resolution.path))
     ):
         return None
-    # The same file may be reached by another id, or as another space, since then.
+    # The file may have got another id, or belong to another space, since then.
     same = (resolution.item_id, resolution.space.name, resolution.space.bundle)
     return record if record.summary[:3] == same else None

@@ -1,4 +1,4 @@
-"""All texts of an index, field by field, searched at the speed of ``in``."""
+"""The search texts of an index by field, searched with plain substring tests for speed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from itertools import compress
 from rye.catalogue.index import Index
 from rye.catalogue.words import Texts
 
-_Worths = tuple[float, float, float]
+_Weights = tuple[float, float, float]
 
-# What a whole word, the beginning of one and a part of one are worth in each field.
-_WORTH: dict[str, _Worths] = {
+# The weights of a whole word, the beginning of a word and a part of a word in each field.
+_WEIGHTS: dict[str, _Weights] = {
     "stem": (12.0, 7.0, 4.0),
     "folders": (7.0, 4.0, 1.5),
     "description": (4.0, 2.5, 0.5),
     "parameters": (3.0, 2.0, 0.5),
     "details": (1.5, 1.0, 0.25),
 }
-_LEAST_PART = 3  # shorter parts of words stand everywhere
-_LEAST_MISSPELT = 4
-# `reading files` means `read file`; each also fits the other way round.
+_MIN_PART = 3  # shorter parts of words are found everywhere
+_MIN_MISSPELT = 4
+# `reading files` matches `read file`, and the other way round.
 _ENDINGS = ("ing", "es", "ed", "s")
 _ALSO_WHOLE = ("s", "ing", "ed", "es", "er", "e", "d")
 
@@ -36,28 +36,28 @@ class Corpus:
         self.size = sum(self._shown)
 
     def find(self, word: str) -> dict[int, float]:
-        """The rows of the index where the word stands, and what that is worth."""
+        """Return the rows of the index that contain the word, with their weights."""
         found: dict[int, float] = {}
         base = _base(word)
-        for name, worths in _WORTH.items():
-            _add(found, base, self._fields[name], worths)
+        for name, weights in _WEIGHTS.items():
+            _add(found, base, self._fields[name], weights)
         shown = self._shown
-        return {row: worth for row, worth in found.items() if shown[row]}
+        return {row: weight for row, weight in found.items() if shown[row]}
 
     def named(self, words: str) -> list[int]:
-        """The rows whose id ends in just these words."""
+        """Return the rows whose last part of the id consists of exactly these words."""
         return [row for row, text in enumerate(self._fields["stem"]) if text == words]
 
     def nearest(self, word: str, *, thorough: bool) -> str | None:
-        """The word that ``word`` may be a misspelling of.
+        """Return the known word that ``word`` is probably a misspelling of.
 
-        Looked for among the names of items and parameters, and if ``thorough`` in descriptions.
+        Looks in the names of items and parameters; if ``thorough``, then also in descriptions.
         """
-        if len(word) < _LEAST_MISSPELT or not word.isalpha():
+        if len(word) < _MIN_MISSPELT or not word.isalpha():
             return None
-        places = [("stem", "folders", "parameters"), ("description", "details")]
-        for names in places if thorough else places[:1]:
-            # Many items share their folder and the names of their parameters.
+        groups = [("stem", "folders", "parameters"), ("description", "details")]
+        for names in groups if thorough else groups[:1]:
+            # A set, since many items share folders and parameter names.
             texts = set().union(*[compress(self._fields[name], self._shown) for name in names])
             meant = _nearest(word, set("".join(texts).split()))
             if meant is not None:
@@ -65,27 +65,27 @@ class Corpus:
         return None
 
 
-def _add(found: dict[int, float], base: str, texts: list[str], worths: _Worths) -> None:
-    """Add what the word is worth to each row in whose text it stands."""
+def _add(found: dict[int, float], base: str, texts: list[str], weights: _Weights) -> None:
+    """Add the weight of the word to each row whose text contains it."""
     start = f" {base}"
     whole = f"{start} "
     also_whole = [f"{start}{ending} " for ending in _ALSO_WHOLE]
-    wanted = base if len(base) >= _LEAST_PART else start
-    as_whole, as_beginning, as_part = worths
+    wanted = base if len(base) >= _MIN_PART else start
+    whole_weight, beginning_weight, part_weight = weights
     for row in [row for row, text in enumerate(texts) if wanted in text]:
         text = texts[row]
         if whole in text:
-            worth = as_whole
+            weight = whole_weight
         elif start not in text:
-            worth = as_part
+            weight = part_weight
         else:
-            worth = as_whole if any(each in text for each in also_whole) else as_beginning
-        found[row] = found.get(row, 0.0) + worth
+            weight = whole_weight if any(each in text for each in also_whole) else beginning_weight
+        found[row] = found.get(row, 0.0) + weight
 
 
 def _base(word: str) -> str:
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_PART:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_PART:
             return word.removesuffix(ending)
     return word
 

@@ -1,7 +1,7 @@
-"""Tools as agent frameworks want them described: names, schemas, hints.
+"""Tool definitions for agent frameworks: names, schemas and hints.
 
-An id has slashes, which no framework takes in a name. MCP gets dots in their place, the others two
-underscores. An id that cannot be spelled so, or not without doubt, bears a hash at its end.
+No framework accepts the slashes of an id in a name. MCP names have dots instead, the others two
+underscores. A name that would be invalid or ambiguous ends in a hash of the id.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from rye.catalogue.entry import CatalogueEntry, Summary
 
 Format = Literal["mcp", "openai", "anthropic"]
+E = TypeVar("E", CatalogueEntry, Summary)
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _MAX_MCP_NAME = 128
@@ -25,12 +26,15 @@ _HINTS = {
     "idempotent": "idempotentHint",
     "open_world": "openWorldHint",
 }
-# Neither takes these at the top of a schema; the executor holds the call to them all the same.
-_NOT_AT_THE_TOP = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const")
+# OpenAI and Anthropic reject these at the top of a schema; the executor still validates them.
+_NOT_AT_TOP_LEVEL = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const")
 
 
 def mcp_name(item_id: str) -> str:
-    """``rye/bash/bash`` → ``rye.bash.bash``; of letters, digits and ``._-``, at most 128."""
+    """Return the MCP name: ``rye/bash/bash`` → ``rye.bash.bash``.
+
+    It has at most 128 letters, digits and ``._-``.
+    """
     name = item_id.replace("/", ".")
     if len(name) <= _MAX_MCP_NAME and re.fullmatch(r"[A-Za-z0-9._-]+", name):
         return name
@@ -38,21 +42,19 @@ def mcp_name(item_id: str) -> str:
 
 
 def function_name(item_id: str) -> str:
-    """``rye/bash/bash`` → ``rye__bash__bash``; of letters, digits and ``_-``, at most 64.
+    """Return the function name: ``rye/bash/bash`` → ``rye__bash__bash``.
 
-    A name without a hash at its end leads back to the id by its double underscores.
+    It has at most 64 letters, digits and ``_-``. In a name without a hash, replacing the double
+    underscores with slashes gives the id.
     """
     name = item_id.replace("/", "__")
     return name if _is_reversible(item_id, name) else _hashed(name, item_id, _MAX_FUNCTION_NAME)
 
 
 def by_mcp_name(entries: Iterable[CatalogueEntry]) -> dict[str, CatalogueEntry]:
-    """The entries by their MCP names. Those that would share one all get a hash instead."""
-    found: dict[str, list[CatalogueEntry]] = {}
-    for entry in entries:
-        found.setdefault(mcp_name(entry.item_id), []).append(entry)
+    """Return the entries by MCP name. Entries that would share a name all get a hash."""
     named = {}
-    for name, sharing in found.items():
+    for name, sharing in _grouped(entries).items():
         if len(sharing) == 1:
             named[name] = sharing[0]
         else:
@@ -60,28 +62,31 @@ def by_mcp_name(entries: Iterable[CatalogueEntry]) -> dict[str, CatalogueEntry]:
     return named
 
 
-def collisions(
-    entries: Iterable[CatalogueEntry] | Iterable[Summary],
-) -> tuple[tuple[str, ...], ...]:
-    """The groups of ids that would share an MCP name."""
-    found: dict[str, list[str]] = {}
+def collisions(entries: Iterable[E]) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of ids that would share an MCP name."""
+    groups = _grouped(entries).values()
+    return tuple([tuple([one.item_id for one in group]) for group in groups if len(group) > 1])
+
+
+def _grouped(entries: Iterable[E]) -> dict[str, list[E]]:
+    groups: dict[str, list[E]] = {}
     for entry in entries:
-        found.setdefault(mcp_name(entry.item_id), []).append(entry.item_id)
-    return tuple([tuple(ids) for ids in found.values() if len(ids) > 1])
+        groups.setdefault(mcp_name(entry.item_id), []).append(entry)
+    return groups
 
 
 def input_schema(entry: CatalogueEntry) -> dict[str, Any]:
-    """Its schema as that of an object, which parameters always are."""
+    """Return the schema of the parameters, always with the type object."""
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     schema.update(entry.schema or {})
     schema["type"] = "object"
     return schema
 
 
-def definition(entry: CatalogueEntry, format: Format, *, name: str = "") -> dict[str, Any]:  # noqa: A002 - what callers call it
-    """The definition as JSON. ``name`` takes the place of the one that the id has by itself.
+def definition(entry: CatalogueEntry, format: Format, *, name: str = "") -> dict[str, Any]:  # noqa: A002 - the public name
+    """Return the definition as JSON. ``name`` overrides the name derived from the id.
 
-    Raises ``ValueError`` for a format that is not known.
+    Raises ``ValueError`` for an unknown format.
     """
     if format == "mcp":
         return {
@@ -95,11 +100,11 @@ def definition(entry: CatalogueEntry, format: Format, *, name: str = "") -> dict
         return {"type": "function", "function": {**function, "parameters": _portable(entry)}}
     if format == "anthropic":
         return {**_function(entry, name), "input_schema": _portable(entry)}
-    raise ValueError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
+    raise ValueError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
 
 
 def definitions(entries: Iterable[CatalogueEntry], format: Format) -> list[dict[str, Any]]:  # noqa: A002 - as above
-    """The definitions of all, each with a name of its own."""
+    """Return the definitions of all entries, with unique names."""
     if format == "mcp":
         named = by_mcp_name(entries)
         return [definition(entry, format, name=name) for name, entry in named.items()]
@@ -124,7 +129,7 @@ def _hints(annotations: Mapping[str, Any]) -> dict[str, bool]:
 
 def _portable(entry: CatalogueEntry) -> dict[str, Any]:
     schema = input_schema(entry)
-    return {key: value for key, value in schema.items() if key not in _NOT_AT_THE_TOP}
+    return {key: value for key, value in schema.items() if key not in _NOT_AT_TOP_LEVEL}
 
 
 def _is_reversible(item_id: str, name: str) -> bool:
@@ -137,10 +142,10 @@ def _is_reversible(item_id: str, name: str) -> bool:
     )
 
 
-def _hashed(name: str, item_id: str, room: int) -> str:
-    """Stable, and different for ids that differ."""
-    plain = re.sub(
-        r"[^A-Za-z0-9_-]" if room == _MAX_FUNCTION_NAME else r"[^A-Za-z0-9._-]", "_", name
+def _hashed(name: str, item_id: str, max_length: int) -> str:
+    """Return a stable name that is unique to the id."""
+    safe = re.sub(
+        r"[^A-Za-z0-9_-]" if max_length == _MAX_FUNCTION_NAME else r"[^A-Za-z0-9._-]", "_", name
     )
     digest = sha256(item_id.encode()).hexdigest()[:_HASH_DIGITS]
-    return f"{plain[: room - _HASH_DIGITS - 1]}-{digest}"
+    return f"{safe[: max_length - _HASH_DIGITS - 1]}-{digest}"

@@ -1,4 +1,4 @@
-"""What the catalogue says of one item. Nothing here was verified, and nothing is run by it."""
+"""The records of the catalogue for one item. They are not verified, and not used to run it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 SpaceName = str
 
-# What tools are built on: of use to who writes a tool, not to who runs one.
+# Types of items that tools are built on; of interest to authors of tools, not to users.
 _FOUNDATIONS = frozenset({"primitive", "runtime", "library"})
 
 
 class Summary(NamedTuple):
-    """What a list needs of an item. The fields mean what they do in :class:`CatalogueEntry`."""
+    """The short record of an item, for lists. The fields are those of :class:`CatalogueEntry`."""
 
     item_id: str
     space: SpaceName
@@ -27,39 +27,44 @@ class Summary(NamedTuple):
 
     @property
     def is_tool(self) -> bool:
-        """Whether it is something to run, and not a runtime, a primitive or a library."""
-        return self.tool_type not in _FOUNDATIONS
+        """True unless the item is a runtime, a primitive or a library."""
+        return is_tool_type(self.tool_type)
 
 
 class CatalogueEntry(NamedTuple):
-    """All that an item says of itself to those who look for tools."""
+    """Everything that an item declares about itself."""
 
     item_id: str
     space: SpaceName
     """``project``, ``user`` or ``system``."""
     bundle: str
-    """For the system space: the package that brings the item."""
+    """The package that contains the item; only for the system space."""
     path: str
     """Empty for a primitive that has no file."""
     version: str
-    """As declared; ``0.0.0`` if not."""
+    """As declared, else ``0.0.0``."""
     tool_type: str
     executor_id: str | None
     category: str
     description: str
     schema: Mapping[str, Any] | None
-    """The JSON Schema of its parameters, if it declares one."""
+    """The JSON Schema of the parameters, if declared."""
     annotations: Mapping[str, Any]
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
     fault: str
-    """Why the file could not be read, and what to do; empty if it could."""
+    """Why the file cannot be read and what to do; empty if it can."""
 
     @property
     def is_tool(self) -> bool:
-        """Whether it is something to run, and not a runtime, a primitive or a library."""
-        return self.tool_type not in _FOUNDATIONS
+        """True unless the item is a runtime, a primitive or a library."""
+        return is_tool_type(self.tool_type)
 
 
 def one_line(text: str) -> str:
-    """A description as a list shows it: without line ends and double blanks."""
+    """Return the text without line breaks and repeated spaces."""
     return " ".join(text.split())
+
+
+def is_tool_type(tool_type: str) -> bool:
+    """Return True unless the type is one that tools are built on."""
+    return tool_type not in _FOUNDATIONS

@@ -1,4 +1,4 @@
-"""Parameters that a tool would accept, made up from its schema."""
+"""Example parameters for a tool, generated from its schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rye.catalogue.parameters import SchemaView
+from rye.catalogue.schema import SchemaView
 
 _MAX_DEPTH = 6
 
@@ -21,7 +21,7 @@ _FORMATS = {
     "url": "https://example.org",
     "uuid": "123e4567-e89b-12d3-a456-426614174000",
 }
-# What a parameter of such a name may well be; the first that its name has in it counts.
+# Plausible values by parameter name; the first part found in the name is used.
 _BY_NAME = (
     ("url", "https://example.org"),
     ("email", "ada@example.org"),
@@ -35,14 +35,13 @@ _BY_NAME = (
     ("id", "42"),
 )
 _TEXT = "hello"
-_LONGEST = 1024
+_MAX_TEXT = 1024
 
 
 def example_parameters(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The fewest parameters that the schema accepts; ``None`` if none could be made up.
+    """Return parameters that the schema accepts, as few as possible; ``None`` if none were found.
 
-    First what is required, then all that there are. Whether they pass is not guessed: they are
-    validated as a call would be.
+    Tries the required parameters first, then all of them. Each try is validated like a real call.
     """
     if schema is None:
         return {}
@@ -55,9 +54,9 @@ def example_parameters(schema: Mapping[str, Any] | None) -> dict[str, Any] | Non
         return None
     for everything in (False, True):
         view = SchemaView(schema)
-        made = _object(view.resolved(schema), view, 0, everything=everything)
-        if compiled.validate(made).valid:
-            return made
+        example = _object(view.resolved(schema), view, 0, everything=everything)
+        if compiled.validate(example).valid:
+            return example
     return None
 
 
@@ -82,24 +81,24 @@ def _value(name: str, part: Any, view: SchemaView, depth: int) -> Any:
         choices = shape.get(key)
         if isinstance(choices, list) and choices:
             return choices[0]
-    return None if depth > _MAX_DEPTH else _made_up(name, shape, view, depth)
+    return None if depth > _MAX_DEPTH else _generated(name, shape, view, depth)
 
 
-def _made_up(name: str, shape: Mapping[str, Any], view: SchemaView, depth: int) -> Any:
+def _generated(name: str, shape: Mapping[str, Any], view: SchemaView, depth: int) -> Any:
     match _kind(shape):
         case "object":
-            made: Any = _object(shape, view, depth)
+            value: Any = _object(shape, view, depth)
         case "array":
-            made = _array(name, shape, view, depth)
+            value = _array(name, shape, view, depth)
         case "integer" | "number" as kind:
-            made = _number(shape, whole=kind == "integer")
+            value = _number(shape, whole=kind == "integer")
         case "boolean":
-            made = True
+            value = True
         case "null":
-            made = None
+            value = None
         case _:
-            made = _text(name, shape)
-    return made
+            value = _text(name, shape)
+    return value
 
 
 def _kind(shape: Mapping[str, Any]) -> str:
@@ -114,21 +113,21 @@ def _kind(shape: Mapping[str, Any]) -> str:
 
 
 def _array(name: str, shape: Mapping[str, Any], view: SchemaView, depth: int) -> list[Any]:
-    least = shape.get("minItems", 1)
-    count = min(max(least if isinstance(least, int) else 1, 1), 16)
+    minimum = shape.get("minItems", 1)
+    count = min(max(minimum if isinstance(minimum, int) else 1, 1), 16)
     if shape.get("maxItems") == 0:
         return []
-    made = [_value(name, shape.get("items", {}), view, depth + 1) for _ in range(count)]
+    values = [_value(name, shape.get("items", {}), view, depth + 1) for _ in range(count)]
     if shape.get("uniqueItems") and count > 1:
         choices = view.resolved(shape.get("items")).get("enum")
         if isinstance(choices, list):
             return choices[:count]
-        return [f"{each}{at}" if isinstance(each, str) else at for at, each in enumerate(made, 1)]
-    return made
+        return [f"{each}{at}" if isinstance(each, str) else at for at, each in enumerate(values, 1)]
+    return values
 
 
 def _number(shape: Mapping[str, Any], *, whole: bool) -> int | float:
-    """The simplest that fits: one, or what is next to a bound, or what is between them."""
+    """Return the simplest number within the bounds: 1, one next to a bound, or their mean."""
     low, above = _bound(shape, "minimum"), _bound(shape, "exclusiveMinimum")
     high, below = _bound(shape, "maximum"), _bound(shape, "exclusiveMaximum")
     step = _bound(shape, "multipleOf") or (1 if whole else None)
@@ -156,7 +155,7 @@ def _bound(shape: Mapping[str, Any], key: str) -> float | None:
 def _text(name: str, shape: Mapping[str, Any]) -> str:
     named = next((text for part, text in _BY_NAME if part in name.lower()), _TEXT)
     text = _FORMATS.get(str(shape.get("format")), named)
-    least, most = shape.get("minLength"), shape.get("maxLength")
-    if isinstance(least, int) and len(text) < least <= _LONGEST:
-        text = (text * least)[:least]
-    return text[:most] if isinstance(most, int) else text
+    shortest, longest = shape.get("minLength"), shape.get("maxLength")
+    if isinstance(shortest, int) and len(text) < shortest <= _MAX_TEXT:
+        text = (text * shortest)[:shortest]
+    return text[:longest] if isinstance(longest, int) else text

@@ -1,4 +1,4 @@
-"""The parameters of a tool as a person reads them: one after the other, nested ones by a path."""
+"""The parameters of a tool for people to read: a flat list, nested ones with a path."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rye.catalogue.reference import referred
+from rye.catalogue.schema import SchemaView
 
 _MAX_DEPTH = 6
-_MAX_LOOKS = 5000
 _MAX_CHOICES = 12
 _LIMITS = (
     ("exclusiveMinimum", "above {}"),
@@ -19,26 +18,26 @@ _LIMITS = (
     ("pattern", "like {}"),
     ("maxItems", "at most {} of them"),
 )
-_NOTHING: Any = object()
+_MISSING: Any = object()
 
 
 class Parameter(NamedTuple):
     """One parameter, or one field of a parameter that is an object."""
 
     name: str
-    """``retry.max_attempts`` for a field, ``edits[].path`` for one of each element."""
+    """``retry.max_attempts`` for a field, ``edits[].path`` for a field of list elements."""
     kind: str
-    """``string``, ``list of string``, ``one of "a", "b"``, with its limits."""
+    """For example ``string``, ``list of string`` or ``integer, 0 to 9``."""
     required: bool
     default: str
-    """As JSON; empty if there is none."""
+    """As JSON; empty if the schema gives none."""
     description: str
 
 
 def parameters_of(schema: Mapping[str, Any] | None) -> tuple[Parameter, ...]:
-    """Every parameter of the schema, those that are required first.
+    """Return every parameter of the schema, required ones first.
 
-    Of an object that has itself as a field, the fields are told once.
+    The fields of an object that contains itself are listed once.
     """
     if schema is None:
         return ()
@@ -46,69 +45,30 @@ def parameters_of(schema: Mapping[str, Any] | None) -> tuple[Parameter, ...]:
     return tuple(_fields(view.resolved(schema), view, "", ()))
 
 
-class SchemaView:
-    """A schema whose parts are looked at one by one.
-
-    A few lines can refer to each other so that they stand for more than could ever be read; of such
-    a schema, what is looked at last is empty.
-    """
-
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = root
-        self._looks_left = _MAX_LOOKS
-
-    def resolved(self, part: Any, depth: int = 0) -> Mapping[str, Any]:
-        """A part of the schema with its reference followed and the first of its variants taken."""
-        self._looks_left -= 1
-        if not isinstance(part, Mapping) or depth > _MAX_DEPTH or self._looks_left < 0:
-            return {}
-        shape = dict(part)
-        target = referred(shape.pop("$ref", None), self._root)
-        if target is not None:
-            shape = {**self.resolved(target, depth + 1), **shape}
-        variants = shape.get("allOf")
-        for variant in variants if isinstance(variants, list) else ():
-            shape = _merged(shape, self.resolved(variant, depth + 1))
-        for key in ("anyOf", "oneOf"):
-            variants = shape.get(key)
-            if isinstance(variants, list) and variants and "type" not in shape:
-                shape = _merged(shape, self.resolved(variants[0], depth + 1))
-        return shape
-
-
-def _merged(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**right, **left}
-    if isinstance(left.get("properties"), Mapping) and isinstance(right.get("properties"), Mapping):
-        merged["properties"] = {**right["properties"], **left["properties"]}
-    if isinstance(left.get("required"), list) and isinstance(right.get("required"), list):
-        merged["required"] = [*left["required"], *right["required"]]
-    return merged
-
-
 def _fields(
-    shape: Mapping[str, Any], view: SchemaView, prefix: str, above: tuple[Any, ...]
+    shape: Mapping[str, Any], view: SchemaView, prefix: str, outer: tuple[Any, ...]
 ) -> Iterator[Parameter]:
     properties = shape.get("properties")
-    if not isinstance(properties, Mapping) or len(above) > _MAX_DEPTH:
+    if not isinstance(properties, Mapping) or len(outer) > _MAX_DEPTH:
         return
-    if any(properties is each for each in above):
+    if any(properties is each for each in outer):
         return
     needed = shape.get("required")
     required = needed if isinstance(needed, list) else []
     for name in sorted(properties, key=lambda each: each not in required):
         part = view.resolved(properties[name])
         full = f"{prefix}{name}"
-        default = part.get("default", _NOTHING)
+        default = part.get("default", _MISSING)
         yield Parameter(
             name=full,
             kind=_kind(properties[name], view),
             required=name in required,
-            default="" if default is _NOTHING else _json(default),
+            default="" if default is _MISSING else _json(default),
             description=_text(part.get("description")) or _text(part.get("title")),
         )
-        within = (*above, properties)
-        yield from _fields(part, view, f"{full}.", within)
-        yield from _fields(view.resolved(part.get("items")), view, f"{full}[].", within)
+        path = (*outer, properties)
+        yield from _fields(part, view, f"{full}.", path)
+        yield from _fields(view.resolved(part.get("items")), view, f"{full}[].", path)
 
 
 def _kind(part: Any, view: SchemaView, depth: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""What a search looks through: lower-case words with one blank before and after each."""
+"""The texts that a search looks through: lower-case words, each with a space on both sides."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from rye.catalogue.entry import Summary
 
-_SEPARATORS = re.compile(r"[\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATORS = r"[\W_]+"
+_CAMEL_CASE_BOUNDARY = r"(?<=[a-z0-9])(?=[A-Z])"
 _MAX_DEPTH = 8
 _MAX_FIELD = 8192
 
 
 class Texts(NamedTuple):
-    """One item's texts by field; ``" read "`` is in one if that word is."""
+    """The texts of one item by field. A field has the word "read" if it contains ``" read "``."""
 
     stem: str
     """The last part of the id."""
@@ -25,21 +25,21 @@ class Texts(NamedTuple):
     parameters: str
     """The names of its parameters."""
     details: str
-    """What is said of the parameters."""
+    """The descriptions and choices of its parameters."""
 
 
 NO_TEXTS = Texts("", "", "", "", "")
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text, in lower case; ``readFile`` and ``read_file`` are two."""
+    """Return the words of a text in lower case; ``readFile`` and ``read_file`` are two words."""
     if not text.islower():
-        text = _HUMP.sub(" ", text)
-    return _SEPARATORS.sub(" ", text.casefold()).split()
+        text = re.sub(_CAMEL_CASE_BOUNDARY, " ", text)
+    return re.sub(_SEPARATORS, " ", text.casefold()).split()
 
 
 def texts_of(summary: Summary, schema: Mapping[str, Any] | None) -> Texts:
-    """The texts of an item, for :func:`rye.catalogue.search.search`."""
+    """Return the texts of an item, for :func:`rye.catalogue.search.search`."""
     folders, _, stem = summary.item_id.rpartition("/")
     names, details = [], []
     for name, part in _parameters(schema, 0):
@@ -57,7 +57,7 @@ def texts_of(summary: Summary, schema: Mapping[str, Any] | None) -> Texts:
 
 
 def _parameters(schema: Any, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The parameters, also those inside of objects and lists."""
+    """Yield the parameters, including those inside objects and lists."""
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return
     properties = schema.get("properties")
@@ -78,5 +78,5 @@ def _text(text: str) -> str:
 
 
 def spaced(words: Sequence[str]) -> str:
-    """Words as the texts have them."""
+    """Join words as they appear in :class:`Texts`."""
     return f" {' '.join(words)} " if words else ""

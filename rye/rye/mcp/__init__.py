@@ -1,1 +1,1 @@
-"""The MCP server: requests become calls, results and typed errors become MCP content."""
+"""The MCP server: it offers the tools of a project to agents."""

@@ -1,4 +1,4 @@
-"""A call by name and arguments becomes content."""
+"""Handling ``tools/call``: a name and arguments in, content out."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from mcp.shared.exceptions import MCPError
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, ParameterError, RyeError
-from rye.mcp.content import content_of, failure_content, success
-from rye.mcp.jobs import CLIENT_GONE, Jobs
-from rye.mcp.own_tools import EXECUTE, SEARCH, SHOW
-from rye.mcp.reading import CatalogueReader
-from rye.mcp.reporting import LogLevels, Report
+from rye.mcp.builtin_tools import EXECUTE, SEARCH, SHOW
+from rye.mcp.content import error_content, result_content, success
+from rye.mcp.notifications import CallNotifier, LogLevels
 from rye.mcp.settings import ServerSettings
-from rye.mcp.surface import Surface
+from rye.mcp.tasks import RunningCalls
+from rye.mcp.tool_list import CatalogueReader, ToolList
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -27,9 +26,14 @@ if TYPE_CHECKING:
     from rye.catalogue.entry import CatalogueEntry
     from rye.executor.run.execute import PrimitiveExecutor
 
-    Asked = ServerRequestContext[Any, Any]
+    RequestContext = ServerRequestContext[Any, Any]
+
+DISCONNECTED = "rye.client_disconnected"
+"""The key under which the scope of an HTTP request has an ``asyncio.Event``, which is set when the
+client disconnects."""
 
 _DEFAULT_LIMIT = 10
+_NEEDED_BY_CALLS = ("jsonschema_rs", "lilux.primitives.subprocess", "rye.catalogue.catalogue")
 
 
 class Calls:
@@ -39,56 +43,58 @@ class Calls:
         self,
         context: Context,
         settings: ServerSettings,
-        surface: Surface,
+        tool_list: ToolList,
         catalogue: CatalogueReader,
     ) -> None:
         self._context = context
         self._settings = settings
-        self._surface = surface
+        self._tool_list = tool_list
         self._catalogue = catalogue
         self._executor: PrimitiveExecutor | None = None
         self.levels = LogLevels()
-        self.jobs = Jobs()
+        self.running = RunningCalls()
 
-    async def call(self, ctx: Asked, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Content for the end of the call, good or bad.
+    async def call(
+        self, ctx: RequestContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Run a tool and return its result or its failure as content.
 
-        Raises ``MCPError`` for a tool that is not offered; cancelling it ends the tool.
+        Raises ``MCPError`` if the tool is not offered. Cancellation ends the tool first.
         """
         arguments = params.arguments or {}
         try:
-            own = self._surface.own_tool(params.name)
-            if own is None:
-                item_id = await self._surface.item_of(params.name)
+            builtin = self._tool_list.builtin(params.name)
+            if builtin is None:
+                item_id = await self._tool_list.item_id_of(params.name)
                 return await self._execute(ctx, item_id, arguments)
-            # To many models, null is how to leave something out.
+            # Many models send null for an argument that they leave out.
             arguments = {key: value for key, value in arguments.items() if value is not None}
-            _require_valid(own, arguments)
-            if own.name == EXECUTE:
+            _require_valid(builtin, arguments)
+            if builtin.name == EXECUTE:
                 return await self._execute(ctx, **arguments)
-            if own.name == SEARCH:
+            if builtin.name == SEARCH:
                 return success(await self._search(**arguments))
-            if own.name == SHOW:
+            if builtin.name == SHOW:
                 return success(await self._show(**arguments))
             return success(await asyncio.to_thread(self._sign, **arguments))
         except MCPError:
             raise
-        except Exception as error:  # noqa: BLE001 - what escapes would be told by its text, which may hold values
-            return failure_content(error)
+        except Exception as error:  # noqa: BLE001 - the SDK would send its text, which may contain values
+            return error_content(error)
 
     async def warm_up(self) -> None:
-        """Load what calls need, in a thread."""
-        await asyncio.to_thread(_load_all)
+        """Import the modules that calls need, in a thread."""
+        await asyncio.to_thread(_import_all)
 
     async def aclose(self) -> None:
-        """End what runs, and close what is open."""
-        self.jobs.end_all()
+        """Cancel running calls and close the executor."""
+        self.running.cancel_all()
         if self._executor is not None:
             await self._executor.aclose()
 
     async def _execute(
         self,
-        ctx: Asked,
+        ctx: RequestContext,
         item_id: str,
         parameters: Mapping[str, Any] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - of the tool, not of this function
@@ -96,34 +102,34 @@ class Calls:
     ) -> types.CallToolResult:
         if self._settings.only:
             item_id = (await self._entry(item_id)).item_id
-        report = Report(ctx, item_id, lines=self.levels.wants_lines(ctx))
+        notifier = CallNotifier(ctx, item_id, lines=self.levels.wants_lines(ctx))
         if self._executor is None:
-            self._executor = _load()(context=self._context)
-        job = self._executor.execute(
+            self._executor = _executor_class()(context=self._context)
+        call = self._executor.execute(
             item_id,
             parameters,
             timeout=timeout,
             dry_run=dry_run,
-            on_output=report.on_output if report.wanted else None,
+            on_output=notifier.on_output if notifier.wanted else None,
         )
-        gone = None if ctx.request is None else ctx.request.scope.get(CLIENT_GONE)
-        if not report.wanted:
-            return content_of(await self.jobs.run(job, gone))
-        async with report.telling():
-            result = await self.jobs.run(job, gone)
-        return content_of(result)
+        disconnected = None if ctx.request is None else ctx.request.scope.get(DISCONNECTED)
+        if not notifier.wanted:
+            return result_content(await self.running.run(call, disconnected))
+        async with notifier.sending():
+            result = await self.running.run(call, disconnected)
+        return result_content(result)
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
-        def question(catalogue: Catalogue) -> list[CatalogueEntry]:
+        def look_up(catalogue: Catalogue) -> list[CatalogueEntry]:
             if query.strip():
-                # Of the best hits, some may not be offered.
+                # Some of the best hits may not be offered, so ask for all of them.
                 most = sys.maxsize if self._settings.only else limit
                 found = [hit.entry for hit in catalogue.search(query, most)]
             else:
                 found = [entry for entry in catalogue.entries() if entry.is_tool]
             return [entry for entry in found if self._settings.offers(entry.item_id)][:limit]
 
-        found = await self._catalogue.ask(question)
+        found = await self._catalogue.ask(look_up)
         return {"tools": [_brief(entry) for entry in found]}
 
     async def _show(self, item_id: str) -> dict[str, Any]:
@@ -154,22 +160,22 @@ class Calls:
             raise _not_offered(item_id)
         if found.space.name == "system":
             raise RyeError(
-                f"{found.item_id!r} is of the system space, which its makers sign",
-                hint="sign items of the project or the user",
+                f"{found.item_id!r} belongs to the system space, which its publisher signs",
+                hint="sign only items of the project or the user",
             )
         signed = sign_item(found.path, self._context)
         return {"item_id": found.item_id, "path": str(signed.path), "signed": True}
 
     async def _entry(self, item_id: str) -> CatalogueEntry:
-        """The item; one that is not offered looks as if it were not there.
+        """Return the item; one that is not offered is reported as if it did not exist.
 
-        Raises what ``Catalogue.entry`` raises.
+        Raises the same errors as ``Catalogue.entry``.
         """
         try:
             entry = await self._catalogue.ask(lambda catalogue: catalogue.entry(item_id))
         except ItemNotFoundError:
             if self._settings.only:
-                # The nearest names may be none that are offered.
+                # The original error may suggest items that are not offered.
                 raise _not_offered(item_id) from None
             raise
         if not self._settings.offers(entry.item_id):
@@ -177,15 +183,15 @@ class Calls:
         return entry
 
 
-def _load_all() -> None:
+def _import_all() -> None:
     from importlib import import_module
 
-    for name in ("jsonschema_rs", "lilux.primitives.subprocess", "rye.catalogue.catalogue"):
+    for name in _NEEDED_BY_CALLS:
         import_module(name)
-    _load()
+    _executor_class()
 
 
-def _load() -> type[PrimitiveExecutor]:
+def _executor_class() -> type[PrimitiveExecutor]:
     from rye.executor.run.execute import PrimitiveExecutor
 
     return PrimitiveExecutor
@@ -204,7 +210,8 @@ def _brief(entry: CatalogueEntry) -> dict[str, Any]:
 
 def _not_offered(item_id: str) -> ItemNotFoundError:
     return ItemNotFoundError(
-        f"this server offers no item {item_id!r}", hint="see `search` for those that it offers"
+        f"item {item_id!r} is not available on this server",
+        hint="find available items with `search`",
     )
 
 
@@ -214,7 +221,7 @@ def _require_valid(tool: types.Tool, arguments: Mapping[str, Any]) -> None:
     verdict = validate_parameters(dict(arguments), tool.input_schema)
     if not verdict.valid:
         raise ParameterError(
-            f"wrong arguments for {tool.name!r}",
+            f"invalid arguments for {tool.name!r}",
             verdict.errors,
-            hint="call it as its schema says",
+            hint="call it with arguments that match its schema",
         )

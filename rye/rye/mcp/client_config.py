@@ -1,4 +1,4 @@
-"""The configuration that a client wants, with absolute paths."""
+"""Configuration snippets for MCP clients, with absolute paths."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from typing import Any, NamedTuple
 
 from rye.context import Context
 from rye.errors import ParameterError
-from rye.mcp.address import TOKEN_VARIABLE
+from rye.mcp.http_options import TOKEN_VARIABLE
 from rye.mcp.settings import ServerSettings
 
 _NAME = "rye"
-_WHERE = {
+_ADVICE = {
     "claude-code": "save it as .mcp.json in the project, or run:",
-    "claude-desktop": "put it into claude_desktop_config.json (Settings, Developer, Edit Config)",
+    "claude-desktop": "add it to claude_desktop_config.json (Settings, Developer, Edit Config)",
     "cursor": "save it as .cursor/mcp.json in the project, or as ~/.cursor/mcp.json",
     "vscode": "save it as .vscode/mcp.json in the project",
 }
-_INPUT = "rye-mcp-token"
+_INPUT_ID = "rye-mcp-token"
 _TOKEN_REFERENCES = {
     "claude-code": f"${{{TOKEN_VARIABLE}}}",
     "cursor": f"${{env:{TOKEN_VARIABLE}}}",
-    "vscode": f"${{input:{_INPUT}}}",
+    "vscode": f"${{input:{_INPUT_ID}}}",
 }
 
 
 class ClientConfig(NamedTuple):
-    """What to paste, and where."""
+    """The configuration to paste, and where to paste it."""
 
     content: dict[str, Any]
     advice: str
 
 
 class HttpServer(NamedTuple):
-    """A server that the user starts, as a client reaches it."""
+    """An HTTP server that the user starts, as clients reach it."""
 
     url: str
     has_token: bool
 
 
 def rye_command() -> tuple[str, ...]:
-    """How to start this very ``rye`` from anywhere."""
+    """Return the command that starts this installation of ``rye`` from any directory."""
     called = Path(sys.argv[0])
     if called.name == "rye" and called.is_file():
-        return (os.path.abspath(called),)  # noqa: PTH100 - links stay: upgrades replace their targets
-    beside = Path(sys.executable).with_name("rye")
-    if beside.is_file():
-        return (str(beside),)
+        return (os.path.abspath(called),)  # noqa: PTH100 - keeps links, since upgrades replace their targets
+    installed = Path(sys.executable).with_name("rye")
+    if installed.is_file():
+        return (str(installed),)
     found = shutil.which("rye")
     return (os.path.abspath(found),) if found else (sys.executable, "-m", "rye")  # noqa: PTH100 - as above
 
@@ -59,7 +59,7 @@ def rye_command() -> tuple[str, ...]:
 def stdio_config(
     client: str, context: Context, settings: ServerSettings, command: Sequence[str]
 ) -> ClientConfig:
-    """For a server that the client starts by itself."""
+    """Return the configuration for a server that the client starts."""
     flags = [
         *(["--all-tools"] if settings.all_tools else []),
         *(["--allow-sign"] if settings.allow_sign else []),
@@ -76,14 +76,14 @@ def stdio_config(
 
 
 def http_config(client: str, server: HttpServer) -> ClientConfig:
-    """For a server that is started with ``--http``; the token stays where it is.
+    """Return the configuration for a server started with ``--http``, with a reference to the token.
 
-    Raises :class:`ParameterError` for a client that only starts servers by itself.
+    Raises :class:`ParameterError` for a client that supports only stdio.
     """
     if client == "claude-desktop":
         raise ParameterError(
-            "no such configuration",
-            ["claude-desktop starts its servers by itself, over stdio"],
+            "invalid --print-config",
+            ["claude-desktop supports only stdio servers that it starts itself"],
             hint="leave out --http",
         )
     entry: dict[str, Any] = {"type": "http", "url": server.url}
@@ -92,20 +92,20 @@ def http_config(client: str, server: HttpServer) -> ClientConfig:
         value = f"Bearer {_TOKEN_REFERENCES[client]}"
         entry["headers"] = {"Authorization": value}
         line += ["--header", f"Authorization: {value}"]
-    made = _config(client, entry, line)
+    config = _config(client, entry, line)
     if client == "vscode" and server.has_token:
-        asked = {
+        token_input = {
             "type": "promptString",
-            "id": _INPUT,
-            "description": f"The token of rye mcp ({TOKEN_VARIABLE})",
+            "id": _INPUT_ID,
+            "description": f"Token for rye mcp ({TOKEN_VARIABLE})",
             "password": True,
         }
-        return made._replace(content={"inputs": [asked], **made.content})
-    return made
+        return config._replace(content={"inputs": [token_input], **config.content})
+    return config
 
 
 def _config(client: str, entry: dict[str, Any], line: Sequence[str]) -> ClientConfig:
-    advice = _WHERE[client]
+    advice = _ADVICE[client]
     if client == "claude-code":
         advice = f"{advice}\n{shlex.join(line)}"
     if client in ("claude-desktop", "cursor"):

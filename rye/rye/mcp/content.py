@@ -1,11 +1,15 @@
-"""Results as MCP content: the one place where a result or a typed error becomes text for an agent.
+"""Results and typed errors as MCP content, in text and in structured form.
 
-Structured content is always an object, as the 2025 revisions ask; whatever is not one is put under
-``result``. The text says the same: plain output as it is, everything else as JSON.
+Structured content is always an object, as the 2025 revisions require; any other value is put under
+``result``. The text has the same information: plain output unchanged, everything else as JSON.
+
+Values are made encodable first: an unencodable value would make the SDK fail while it writes, and
+end the server.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,75 +17,79 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 
 from rye.executor.run.result import ExecutionResult
-from rye.mcp.speakable import json_text, speakable, speakable_text
 
-# What a failure carries beside its type, its message and what to do.
-_CARRIED = ("issues", "nearest", "lockfile", "return_code", "signal", "timed_out", "status_code")
+# Metadata of a failed call that is passed on beside its type, message and hint.
+_PASSED_ON = ("issues", "nearest", "lockfile", "return_code", "signal", "timed_out", "status_code")
 _OUTPUT = ("stdout", "stderr", "return_code")
+_MAX_DEPTH = 100
 
 
-def success(data: Any, *, spelling: str | None = None) -> types.CallToolResult:
-    """Content for what a tool gave; ``spelling`` is the text of a number such as ``1.10``."""
+def success(data: Any, *, text: str | None = None) -> types.CallToolResult:
+    """Return content for a successful call; ``text`` keeps a number like ``1.10`` as printed."""
     structured = data if isinstance(data, dict) else {"result": data}
-    return _result(_text_of(data) if spelling is None else spelling, structured)
+    return _result(_text_of(data) if text is None else text, structured)
 
 
 def failure(
-    message: str, *, error_type: str, hint: str = "", data: Any = None, **carried: Any
+    message: str, *, error_type: str, hint: str = "", data: Any = None, **fields: Any
 ) -> types.CallToolResult:
-    """Content for what went wrong, with what the tool had said until then."""
-    error = {"type": error_type, "message": message, "hint": hint, **carried}
+    """Return content for a failed call, with any output that the tool produced before."""
+    error = {"type": error_type, "message": message, "hint": hint, **fields}
     structured: dict[str, Any] = {"error": error}
     text = message
     if data is not None:
         structured["data"] = data
-        said = _text_of(data)
-        text = f"{message}\n\n{said}" if said else message
+        output = _text_of(data)
+        text = f"{message}\n\n{output}" if output else message
     return _result(text, structured, is_error=True)
 
 
-def content_of(result: ExecutionResult) -> types.CallToolResult:
-    """Content for the end of a call, good or bad."""
+def result_content(result: ExecutionResult) -> types.CallToolResult:
+    """Return content for the result of a call."""
     if result.success:
-        return success(result.data, spelling=result.metadata.get("stdout"))
+        return success(result.data, text=result.metadata.get("stdout"))
     metadata = result.metadata
     return failure(
         result.error or "the tool failed",
         error_type=str(metadata.get("error_type", "ToolFailed")),
         hint=str(metadata.get("hint") or ""),
         data=result.data,
-        **{key: metadata[key] for key in _CARRIED if metadata.get(key) is not None},
+        **{key: metadata[key] for key in _PASSED_ON if metadata.get(key) is not None},
     )
 
 
-def failure_content(error: Exception) -> types.CallToolResult:
-    """Content for an exception; one that nobody foresaw is told by its type and place alone."""
+def error_content(error: Exception) -> types.CallToolResult:
+    """Return content for an exception; an unexpected one is reduced to its type and location."""
     from rye.executor.run.failure import failure_of
 
     outcome = failure_of(error)
-    return content_of(
+    return result_content(
         ExecutionResult(success=False, error=outcome.error, metadata=outcome.metadata)
     )
 
 
 def protocol_error(error: Exception) -> MCPError:
-    """For requests whose answer has no place for an error."""
+    """Return an exception as a protocol error, for results that cannot contain an error."""
     from rye.executor.run.failure import failure_of
 
-    told = failure_of(error).error or type(error).__name__
-    return MCPError(code=types.INTERNAL_ERROR, message=speakable_text(told))
+    message = failure_of(error).error or type(error).__name__
+    return MCPError(code=types.INTERNAL_ERROR, message=encodable_text(message))
+
+
+def encodable_text(text: str) -> str:
+    """Replace unpaired surrogates, as in a file name that is not UTF-8, with question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _result(text: str, structured: Any, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=speakable_text(text))],
-        structured_content=speakable(structured),
+        content=[types.TextContent(type="text", text=encodable_text(text))],
+        structured_content=_encodable(structured),
         is_error=is_error,
     )
 
 
 def _text_of(data: Any) -> str:
-    """Plain output as it is, a text as it is, everything else as JSON."""
     if isinstance(data, str):
         return data
     if isinstance(data, Mapping) and tuple(data) == _OUTPUT:
@@ -89,4 +97,28 @@ def _text_of(data: Any) -> str:
         if not stderr.strip():
             return stdout
         return f"{stdout.rstrip()}\n\nstderr:\n{stderr}".lstrip()
-    return json_text(data)
+    return _json_text(data)
+
+
+def _encodable(value: Any, *, depth: int = 0) -> Any:
+    """Return the value as JSON types; text replaces parts that JSON lacks or that are too deep."""
+    if isinstance(value, str):
+        return encodable_text(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if depth >= _MAX_DEPTH:
+        return _json_text(value)
+    if isinstance(value, Mapping):
+        return {
+            encodable_text(str(key)): _encodable(one, depth=depth + 1) for key, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_encodable(one, depth=depth + 1) for one in value]
+    return encodable_text(str(value))
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return encodable_text(json.dumps(value, ensure_ascii=False, default=str))
+    except (RecursionError, ValueError):
+        return "(nested too deeply to show)"

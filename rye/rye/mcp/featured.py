@@ -1,6 +1,7 @@
 """The tools that a project features: ``mcp: {featured: [ids or globs]}`` in ``.ai/config.yaml``.
 
-Featuring only lists. What a cloned project features still runs only if somebody trusted signed it.
+Featuring a tool only lists it. A featured tool of a cloned project is still refused unless a
+trusted key signed it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _GLOB = frozenset("*?[")
 
 
 class Featured(NamedTuple):
-    """Ids and globs, in the order in which the project gives them."""
+    """Ids and globs, in the order of the config."""
 
     patterns: tuple[str, ...] = ()
 
     def of(self, entries: Iterable[CatalogueEntry]) -> tuple[CatalogueEntry, ...]:
-        """Those that are featured. A glob finds tools; an id may also name a runtime."""
+        """Return the featured entries. A glob matches only tools; an id may also name a runtime."""
         ids = {pattern for pattern in self.patterns if not _is_glob(pattern)}
         globs = [pattern for pattern in self.patterns if _is_glob(pattern)]
         return tuple(
@@ -39,21 +40,21 @@ class Featured(NamedTuple):
         )
 
     def missing_from(self, entries: Iterable[CatalogueEntry]) -> tuple[str, ...]:
-        """The ids that name nothing."""
+        """Return the featured ids that do not exist."""
         known = {entry.item_id for entry in entries}
         return tuple([one for one in self.patterns if not _is_glob(one) and one not in known])
 
 
 def config_path(context: Context) -> Path:
-    """Where the project says what it features."""
+    """Return the path of the project's config."""
     return context.project_path / ".ai" / CONFIG_NAME
 
 
 def read_featured(context: Context) -> Featured:
-    """What the project features; nothing if it has no config.
+    """Return what the project features; nothing if it has no config.
 
-    Raises :class:`ItemFormatError` with the file and the line, and :class:`UnsafePathError` for a
-    file that is none, or lies elsewhere.
+    Raises :class:`ItemFormatError` with the file and the line, and :class:`UnsafePathError` if the
+    config is not a regular file or a link that leaves its directory.
     """
     path = config_path(context)
     if not os.path.lexists(path):
@@ -85,7 +86,7 @@ def _parsed(section: object, path: Path, line: int | None) -> Featured:
         return Featured()
     if not isinstance(patterns, list) or not all(isinstance(one, str) and one for one in patterns):
         raise ItemFormatError(
-            path, "expected a list of texts in 'mcp.featured'", line=line, hint=_HINT
+            path, "expected a list of strings in 'mcp.featured'", line=line, hint=_HINT
         )
     return Featured(tuple(dict.fromkeys(patterns)))
 

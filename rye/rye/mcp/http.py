@@ -1,9 +1,16 @@
-"""Serving any number of clients over Streamable HTTP."""
+"""Serving any number of clients over Streamable HTTP, and deciding which requests may pass.
+
+A web page must not reach a server on the same machine. Its requests are recognised by a foreign
+``Origin`` header or, after DNS rebinding, by a foreign ``Host`` header. On other addresses the
+token protects the server: a foreign page does not have it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
+import json
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -11,28 +18,30 @@ from typing import NamedTuple
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rye.context import Context
-from rye.mcp.address import MCP_PATH, Listener
-from rye.mcp.guard import Guard, Rules
+from rye.mcp.calls import DISCONNECTED
+from rye.mcp.http_options import MCP_PATH, Listener
+from rye.mcp.process import StopSignals
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
-from rye.mcp.signals import Ending
 
 _MAX_BODY = 8 * 1024 * 1024
 _MAX_SESSIONS = 1000
-_LAST_WORDS_SECONDS = 0.2
+_LAST_ANSWERS_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 2
 
 
 class Access(NamedTuple):
-    """Who may come in."""
+    """Which clients may use the server."""
 
     token: str | None = None
     allowed_origins: Sequence[str] = ()
-    """As ``parse_origin`` gives them."""
+    """As returned by ``parse_origin``."""
 
 
 async def serve_http(
@@ -42,15 +51,15 @@ async def serve_http(
     access: Access,
     on_ready: Callable[[], object],
 ) -> signal.Signals | None:
-    """Gives the signal that ended it; whatever runs is ended first.
+    """Return the signal that stopped the server. Running tools have ended before this returns.
 
-    ``on_ready`` is called when clients can connect. Raises ``ItemFormatError`` for the project's
-    config.
+    ``on_ready`` is called when clients can connect. Raises ``ItemFormatError`` if the project's
+    config is invalid.
     """
     service = Service(context, settings)
     guard = _guarded(service, listener, access)
     config = uvicorn.Config(
-        _open_to_pages(guard, access),
+        _with_cors(guard, access),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -62,20 +71,29 @@ async def serve_http(
     )
     server = _Server(config, on_ready)
 
+    stopping: list[asyncio.Task[None]] = []
+
+    async def close_guard() -> None:
+        # Until the guard closes, cancelled calls can still be answered.
+        await service.wait_for_calls()
+        await asyncio.sleep(_LAST_ANSWERS_SECONDS)
+        guard.close()
+
     def stop() -> None:
         service.stop()
         server.should_exit = True
-        # Until then, calls that were ended can still be answered.
-        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, guard.close)
+        stopping.append(asyncio.create_task(close_guard()))
 
-    with Ending(stop) as ending:
+    with StopSignals(stop) as signals:
         await server.serve(sockets=[listener.socket])
-    return ending.by
+    for task in stopping:
+        task.cancel()
+    return signals.received
 
 
-def _guarded(service: Service, listener: Listener, access: Access) -> Guard:
+def _guarded(service: Service, listener: Listener, access: Access) -> _Guard:
     own = {f"http://{host}" for host in listener.hosts}
-    rules = Rules(
+    rules = _Rules(
         token=access.token,
         hosts=listener.hosts if listener.is_loopback else None,
         origins=frozenset({*own, *access.allowed_origins}),
@@ -84,14 +102,14 @@ def _guarded(service: Service, listener: Listener, access: Access) -> Guard:
         streamable_http_path=MCP_PATH,
         max_request_body_size=_MAX_BODY,
         max_sessions=_MAX_SESSIONS,
-        # The guard has checked more, and earlier.
+        # The guard checks more, and earlier.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Guard(app, rules)
+    return _Guard(app, rules)
 
 
-def _open_to_pages(guard: Guard, access: Access) -> ASGIApp:
-    """Outside of the guard: a browser asks before it comes in, and shows no token when it does."""
+def _with_cors(guard: _Guard, access: Access) -> ASGIApp:
+    """Put CORS outside the guard: preflight requests of browsers have no token."""
     if not access.allowed_origins:
         return guard
     return CORSMiddleware(
@@ -104,7 +122,7 @@ def _open_to_pages(guard: Guard, access: Access) -> ASGIApp:
 
 
 class _Server(uvicorn.Server):
-    """One that leaves signals to its caller and says when it is ready."""
+    """A uvicorn server that leaves signals to its caller and reports when it is ready."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], object]) -> None:
         super().__init__(config)
@@ -117,3 +135,83 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
+
+
+class _Rules(NamedTuple):
+    """The headers that a request must have."""
+
+    token: str | None
+    hosts: frozenset[str] | None
+    """``None`` if the names under which clients reach the server are unknown."""
+    origins: frozenset[str]
+
+    def refusal(self, headers: Headers) -> Response | None:
+        """Return the response to a request that may not pass, else ``None``."""
+        host = headers.get("host", "").lower()
+        if self.hosts is not None and host not in self.hosts:
+            return _error_response(421, "the Host header does not name this server")
+        origins = headers.getlist("origin")
+        if any(origin.lower() not in self.origins for origin in origins):
+            return _error_response(403, "this origin is not allowed; see --allow-origin")
+        if self.token is not None and not _has_token(headers, self.token):
+            challenge = {"WWW-Authenticate": 'Bearer realm="rye"'}
+            return _error_response(401, "a valid bearer token is required", challenge)
+        return None
+
+
+class _Guard:
+    """Checks the headers of each request, and records when its client disconnects."""
+
+    def __init__(self, app: ASGIApp, rules: _Rules) -> None:
+        self._app = app
+        self._rules = rules
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """Make every request, current and future, look as if its client had disconnected."""
+        self._closing.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._rules.refusal(Headers(scope=scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        disconnected = scope[DISCONNECTED] = asyncio.Event()
+
+        async def receive_and_record() -> Message:
+            message = await self._receive(receive)
+            if message["type"] == "http.disconnect":
+                disconnected.set()
+            return message
+
+        await self._app(scope, receive_and_record, send)
+
+    async def _receive(self, receive: Receive) -> Message:
+        receiving = asyncio.ensure_future(receive())
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait({receiving, closing}, return_when=asyncio.FIRST_COMPLETED)
+            return receiving.result() if receiving.done() else {"type": "http.disconnect"}
+        finally:
+            receiving.cancel()
+            closing.cancel()
+
+
+def _has_token(headers: Headers, token: str) -> bool:
+    """Compare in constant time, so that a guess reveals nothing."""
+    scheme, _, sent = headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(
+        sent.strip().encode("latin-1", "replace"), token.encode()
+    )
+
+
+def _error_response(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
+    return Response(
+        json.dumps({"error": reason}),
+        status_code=status,
+        headers=headers,
+        media_type="application/json",
+    )

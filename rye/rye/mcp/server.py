@@ -1,10 +1,8 @@
-"""The server on the SDK's low-level class: handlers, capabilities, and what lives beside them."""
+"""The protocol server: request handlers, capabilities and background work, for all transports."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,27 +15,26 @@ from mcp.shared.exceptions import MCPError
 
 from rye import __version__
 from rye.context import Context
-from rye.mcp.announcing import Announcer
+from rye.mcp.builtin_tools import INSTRUCTIONS
 from rye.mcp.calls import Calls
 from rye.mcp.content import protocol_error
-from rye.mcp.own_tools import INSTRUCTIONS
-from rye.mcp.reading import CatalogueReader
+from rye.mcp.list_changes import ChangeNotifier, changed_since, log_not_watching, watch_tools
 from rye.mcp.settings import ServerSettings
-from rye.mcp.surface import Surface
+from rye.mcp.tasks import cancel_and_wait, wait_at_most
+from rye.mcp.tool_list import CatalogueReader, ToolList
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.models import InitializationOptions
 
-    Asked = ServerRequestContext[Any, Any]
+    RequestContext = ServerRequestContext[Any, Any]
 
 _HEAD_START_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
-_logger = logging.getLogger("rye.mcp")
 
 
 class RyeServer(Server[None]):
-    """A server that tells clients of all revisions that its list of tools may change."""
+    """An SDK server that announces to clients of all revisions that its tool list can change."""
 
     def create_initialization_options(
         self,
@@ -45,7 +42,7 @@ class RyeServer(Server[None]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """What the SDK's transports call without arguments."""
+        """Return the options; the SDK's transports call this without arguments."""
         return super().create_initialization_options(
             notification_options or NotificationOptions(tools_changed=True),
             experimental_capabilities,
@@ -54,16 +51,16 @@ class RyeServer(Server[None]):
 
 
 class Service:
-    """Everything behind one ``rye mcp``: what it offers, what it runs, whom it tells."""
+    """The handlers and the state of one ``rye mcp``, behind any transport."""
 
     def __init__(self, context: Context, settings: ServerSettings) -> None:
-        """Raises ``ItemFormatError`` if the project's config cannot be read."""
+        """Read the project's config. Raises ``ItemFormatError`` if it is invalid."""
         self._context = context
         catalogue = CatalogueReader(context)
-        self._surface = Surface(context, settings, catalogue)
-        self._announcer = Announcer()
-        self._calls = Calls(context, settings, self._surface, catalogue)
-        self._served = asyncio.Event()
+        self._tool_list = ToolList(context, settings, catalogue)
+        self._notifier = ChangeNotifier()
+        self._calls = Calls(context, settings, self._tool_list, catalogue)
+        self._first_answer = asyncio.Event()
         self._started = time.time_ns()
         self.server = RyeServer(
             "rye",
@@ -71,44 +68,48 @@ class Service:
             title="Rye",
             instructions=INSTRUCTIONS,
             lifespan=self._lifespan,
-            get_tool_input_schema=self._surface.schema_of,
+            get_tool_input_schema=self._tool_list.schema_of,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_subscriptions_listen=self._announcer.listen,
+            on_subscriptions_listen=self._notifier.listen,
         )
-        # Not by the constructor, which warns of what only the 2026 revision deprecates.
+        # Added here because the constructor warns that the 2026 revision deprecates this.
         self.server.add_request_handler(
             "logging/setLevel", types.SetLevelRequestParams, self._set_level
         )
         self.server.add_notification_handler(
-            "notifications/initialized", types.NotificationParams, self._announcer.remember
+            "notifications/initialized", types.NotificationParams, self._notifier.remember
         )
 
     def stop(self) -> None:
-        """Begin to end: running tools first, then the streams of those who listen."""
-        self._calls.jobs.end_all()
-        self._announcer.listen.close()
+        """Begin to shut down: cancel running tools, then close the streams of listening clients."""
+        self._calls.running.cancel_all()
+        self._notifier.listen.close()
+
+    async def wait_for_calls(self) -> None:
+        """Wait until all tools have ended."""
+        await self._calls.running.wait_all()
 
     async def _list_tools(
-        self, _ctx: Asked, params: types.PaginatedRequestParams | None
+        self, _ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         try:
-            page = await self._surface.page(params.cursor if params is not None else None)
+            page = await self._tool_list.page(params.cursor if params is not None else None)
         except MCPError:
             raise
-        except Exception as error:  # noqa: BLE001 - its text may hold values, and would be sent
+        except Exception as error:  # noqa: BLE001 - the SDK would send its text, which may contain values
             raise protocol_error(error) from None
-        self._served.set()
+        self._first_answer.set()
         return types.ListToolsResult(tools=page.tools, next_cursor=page.next_cursor)
 
     async def _call_tool(
-        self, ctx: Asked, params: types.CallToolRequestParams
+        self, ctx: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        self._served.set()
+        self._first_answer.set()
         return await self._calls.call(ctx, params)
 
     async def _set_level(
-        self, ctx: Asked, params: types.SetLevelRequestParams
+        self, ctx: RequestContext, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
         self._calls.levels.set(ctx, params.level)
         return types.EmptyResult()
@@ -119,37 +120,25 @@ class Service:
         try:
             yield None
         finally:
-            background.cancel()
             with anyio.CancelScope(shield=True):
-                await asyncio.wait([background])
+                await cancel_and_wait(background)
                 await self._calls.aclose()
 
     async def _background(self) -> None:
-        """What nobody waits for: it begins once the first answer is on its way."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_IDLE_SECONDS):
-                await self._served.wait()
+        """Warm up and watch for changes, starting after the first answer was sent."""
+        await wait_at_most(self._first_answer, _IDLE_SECONDS)
         await asyncio.sleep(_HEAD_START_SECONDS)
         try:
             await self._calls.warm_up()
-            watch_tools = await asyncio.to_thread(_load_watching)
             await watch_tools(self._context, self._on_change, self._on_watching)
         except Exception as error:  # noqa: BLE001 - the server works without
-            _logger.warning("changes of tools go unnoticed: %s", type(error).__name__)
+            log_not_watching(type(error).__name__)
 
     async def _on_watching(self) -> None:
-        """What changed between the start of the server and now was seen by nobody."""
-        from rye.mcp.watching import changed_since
-
+        """Report changes made between the start of the server and the start of the watch."""
         if await asyncio.to_thread(changed_since, self._context, self._started):
             await self._on_change()
 
     async def _on_change(self) -> None:
-        await self._surface.reread()
-        await self._announcer.tools_changed()
-
-
-def _load_watching() -> Any:
-    from rye.mcp.watching import watch_tools
-
-    return watch_tools
+        await self._tool_list.reload()
+        await self._notifier.tools_changed()

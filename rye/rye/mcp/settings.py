@@ -1,25 +1,28 @@
-"""What the user asked of the server, read once from the command line."""
+"""The options of the server, read once from the command line."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 CLIENTS: Final = ("claude-code", "claude-desktop", "cursor", "vscode")
-"""Those whose configuration can be printed."""
+"""The clients for which ``--print-config`` prints a configuration."""
 
 
 class ServerSettings(NamedTuple):
-    """Which tools are offered, and how."""
+    """Which tools the server offers, and how it lists them."""
 
     all_tools: bool = False
-    """Every tool under its own name, in place of those that the project features."""
+    """List every tool under its own name instead of only the featured ones."""
     allow_sign: bool = False
-    """Also ``sign``, with which an agent can approve its own code."""
+    """Offer the ``sign`` tool, with which an agent can approve its own code."""
     only: tuple[str, ...] = ()
-    """Globs of the ids that clients may see and run; none at all is no limit."""
+    """Globs of the item ids that clients may see and run; empty means no limit."""
 
     def offers(self, item_id: str) -> bool:
-        """Whether clients may see and run this item. Takes a full id: a short one names another."""
+        """Return True if clients may see and run this item.
+
+        Takes a full id: the globs do not match short ids.
+        """
         from fnmatch import fnmatchcase
 
         return not self.only or any(fnmatchcase(item_id, glob) for glob in self.only)

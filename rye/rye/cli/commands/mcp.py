@@ -93,7 +93,7 @@ def command(  # noqa: PLR0917 - click passes by name
 
 
 def _serve_stdio(context: Context, settings: ServerSettings) -> signal.Signals | None:
-    from rye.mcp.pipes import claim_standard_streams
+    from rye.mcp.stdio_streams import claim_standard_streams
 
     if sys.stdin is not None and sys.stdin.isatty():
         told = "rye: waiting for an MCP client on stdin; agents start this by themselves, see "
@@ -115,7 +115,7 @@ def _serve_http(
     token_file: str | None,
     origins: tuple[str, ...],
 ) -> signal.Signals | None:
-    from rye.mcp.address import (
+    from rye.mcp.http_options import (
         open_listener,
         parse_address,
         parse_origin,
@@ -160,8 +160,8 @@ def _print_config(
     token_file: str | None,
 ) -> None:
     from rye.cli.output.printing import plain, print_json
-    from rye.mcp.address import MCP_PATH, TOKEN_VARIABLE, fixed_address
     from rye.mcp.client_config import HttpServer, http_config, rye_command, stdio_config
+    from rye.mcp.http_options import MCP_PATH, TOKEN_VARIABLE, fixed_address
 
     if http is None:
         config = stdio_config(client, context, settings, rye_command())
@@ -174,11 +174,9 @@ def _print_config(
 
 
 def _require_sdk() -> None:
-    from rye.mcp.extra import require_extra
+    from rye.mcp.process import log_to_stderr, require_packages
 
-    require_extra()
-    from rye.mcp.logs import log_to_stderr
-
+    require_packages()
     log_to_stderr()
 
 

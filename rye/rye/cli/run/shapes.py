@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from lilux.record import Record
 
-from rye.catalogue.reference import referred
+from rye.catalogue.schema import referenced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Parameters:
             return known[id(schema)]
         known[id(schema)] = None, None
         types, choices = _own_limits(schema)
-        for other in (referred(schema.get("$ref"), self._root), *_list(schema.get("allOf"))):
+        for other in (referenced(schema.get("$ref"), self._root), *_list(schema.get("allOf"))):
             other_types, other_choices = self._allowed(other, known, depth + 1)
             types = other_types if types is None else types & (other_types or types)
             choices = other_choices if choices is None else choices
@@ -129,7 +129,7 @@ class Parameters:
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH or id(schema) in found:
             return
         found[id(schema)] = schema
-        self._collect(referred(schema.get("$ref"), self._root), found, depth + 1)
+        self._collect(referenced(schema.get("$ref"), self._root), found, depth + 1)
         for key in _BRANCHES:
             for branch in _list(schema.get(key)):
                 self._collect(branch, found, depth + 1)

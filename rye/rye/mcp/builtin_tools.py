@@ -1,4 +1,4 @@
-"""The server's own tools, which are all that an agent has to know at first."""
+"""Definitions of the tools that the server itself provides: search, show, execute and sign."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from mcp import types
 SEARCH, SHOW, EXECUTE, SIGN = "search", "show", "execute", "sign"
 
 INSTRUCTIONS: Final = """\
-Rye runs signed tools that live in a project's .ai/tools folder. There may be many, so most are not
-listed here. Find one with `search` (plain words), read its parameters with `show`, and run it with
-`execute` (item_id, parameters). Tools that are listed under their own names can be called
-directly. A failed call says what went wrong and what to do next; a tool that is refused by its
-signature or its lockfile must be mended by the user."""
+Rye runs signed tools from a project's .ai/tools directory. Most of them are not listed here. Find
+one with `search` (plain words), read its parameters with `show`, and run it with `execute`
+(item_id, parameters). Tools that are listed under their own names can be called directly. A failed
+call says what went wrong and what to do next. If a tool is refused because of its signature or its
+lockfile, ask the user to fix it."""
 
 _ITEM_ID: Final = {
     "type": "string",
     "minLength": 1,
-    "description": "The tool's id as search gives it, like folder/name.",
+    "description": "The tool's id as returned by search, for example folder/name.",
 }
 
 
@@ -31,13 +31,13 @@ def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     }
 
 
-_READS_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 _SEARCH_TOOL = types.Tool(
     name=SEARCH,
     title="Find tools",
-    description="Find tools by words, over their ids, descriptions and parameters. Best hits "
-    "first. No words at all list what there is.",
+    description="Find tools by words in their ids, descriptions and parameters, best match first. "
+    "An empty query lists all tools.",
     input_schema=_schema(
         {
             "query": {"type": "string", "description": "Words, for example: read file"},
@@ -63,42 +63,42 @@ _SEARCH_TOOL = types.Tool(
         },
         "required": ["tools"],
     },
-    annotations=_READS_ONLY,
+    annotations=_READ_ONLY,
 )
 
 _SHOW_TOOL = types.Tool(
     name=SHOW,
     title="Show a tool",
-    description="What a tool does, the JSON Schema of its parameters, and an example call.",
+    description="Show what a tool does, the JSON Schema of its parameters, and an example call.",
     input_schema=_schema({"item_id": _ITEM_ID}, "item_id"),
-    annotations=_READS_ONLY,
+    annotations=_READ_ONLY,
 )
 
 _EXECUTE_TOOL = types.Tool(
     name=EXECUTE,
     title="Run a tool",
-    description="Run a tool by its id. Its signature, its lockfile and the parameters are checked "
-    "first; what it says comes back, or what went wrong and what to do.",
+    description="Run a tool by its id. Its signature, lockfile and parameters are checked first. "
+    "Returns the tool's result, or what went wrong and what to do.",
     input_schema=_schema(
         {
             "item_id": _ITEM_ID,
             "parameters": {
                 "type": "object",
-                "description": "What the tool's schema asks for; see show.",
+                "description": "Parameters that match the tool's schema; see show.",
             },
             "timeout": {
                 "type": "number",
                 "exclusiveMinimum": 0,
-                "description": "Seconds after which the tool and all that it started are ended.",
+                "description": "Seconds after which the tool and all its processes are ended.",
             },
             "dry_run": {
                 "type": "boolean",
-                "description": "Do every check and give the plan, but run nothing.",
+                "description": "Run all checks and return the plan, but do not run the tool.",
             },
         },
         "item_id",
     ),
-    # It can do whatever the tools can.
+    # The hints cover everything that any tool may do.
     annotations=types.ToolAnnotations(
         read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
     ),
@@ -114,11 +114,11 @@ _SIGN_TOOL = types.Tool(
     ),
 )
 
-# A tool of this name cannot be listed, whether signing is allowed or not.
+# Item names that are never listed, even if signing is not allowed.
 RESERVED: Final = frozenset({SEARCH, SHOW, EXECUTE, SIGN})
 
 
-def own_tools(*, allow_sign: bool) -> tuple[types.Tool, ...]:
-    """In the order in which an agent needs them."""
+def builtin_tools(*, allow_sign: bool) -> tuple[types.Tool, ...]:
+    """Return the definitions, in the order in which an agent needs them."""
     tools = (_SEARCH_TOOL, _SHOW_TOOL, _EXECUTE_TOOL)
     return (*tools, _SIGN_TOOL) if allow_sign else tools

@@ -1,4 +1,4 @@
-"""Where the server may listen, and what a token has to be."""
+"""The options of ``rye mcp --http``: addresses, origins and tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rye.errors import ParameterError, RyeError
-from rye.mcp.address import (
+from rye.mcp.http_options import (
     Address,
     Listener,
     open_listener,
@@ -18,7 +18,7 @@ from rye.mcp.address import (
     read_token,
     require_token,
 )
-from rye.mcp.extra import require_extra
+from rye.mcp.process import require_packages
 from rye_command import rye
 from rye_project import Project
 
@@ -41,11 +41,11 @@ def test_an_address_is_a_host_and_a_port(text: str, address: tuple[str, int]) ->
 @pytest.mark.parametrize(
     "text", ["", "host", "host:", ":80", "host:x", "host:65536", "::1:80", "host:-1", "host:٣"]
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ParameterError) as caught:
         parse_address(text)
     assert str(caught.value) == (
-        f"wrong --http: expected HOST:PORT, got {text!r}; pass for example --http 127.0.0.1:8321"
+        f"invalid --http: expected HOST:PORT, got {text!r}; use for example --http 127.0.0.1:8321"
     )
 
 
@@ -65,30 +65,30 @@ def test_an_origin_is_a_scheme_and_a_host(text: str, origin: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "*", "null", "localhost:6274", "https://*.example", "https://a/b", "https://a b"]
 )
-def test_what_is_no_origin_is_refused(text: str) -> None:
+def test_an_invalid_origin_is_refused(text: str) -> None:
     with pytest.raises(ParameterError) as caught:
         parse_origin(text)
     assert str(caught.value) == (
-        f"wrong --allow-origin: expected SCHEME://HOST:PORT, got {text!r}; "
-        "pass for example --allow-origin http://localhost:6274"
+        f"invalid --allow-origin: expected SCHEME://HOST:PORT, got {text!r}; "
+        "use for example --allow-origin http://localhost:6274"
     )
 
 
 def test_an_address_that_others_can_reach_needs_a_token() -> None:
-    listener = open_listener(Address("0.0.0.0", 0))  # noqa: S104 - nothing is served there
+    listener = open_listener(Address("0.0.0.0", 0))  # noqa: S104 - no server runs there
     with listener.socket:
         assert not listener.is_loopback
         require_token(listener, TOKEN)
         with pytest.raises(ParameterError) as caught:
             require_token(listener, None)
     assert str(caught.value).endswith(
-        "can be reached from other machines, and there is no token; "
+        "is reachable from other machines, but no token is set; "
         "set RYE_MCP_TOKEN, pass --token-file, or listen on 127.0.0.1"
     )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
-def test_the_loopback_interface_needs_none(host: str) -> None:
+def test_the_loopback_interface_needs_no_token(host: str) -> None:
     listener = open_listener(Address(host, 0))
     with listener.socket:
         assert listener.is_loopback
@@ -96,12 +96,12 @@ def test_the_loopback_interface_needs_none(host: str) -> None:
         require_token(listener, None)
 
 
-def test_a_name_that_leads_nowhere_is_told() -> None:
-    with pytest.raises(ParameterError, match="leads to no address"):
+def test_a_host_that_cannot_be_resolved_is_refused() -> None:
+    with pytest.raises(ParameterError, match="cannot be resolved"):
         open_listener(Address("nowhere.invalid", 80))
 
 
-def test_a_port_that_is_taken_is_told_with_its_address() -> None:
+def test_an_error_for_a_port_in_use_names_the_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match="in use") as caught:
@@ -109,7 +109,7 @@ def test_a_port_that_is_taken_is_told_with_its_address() -> None:
     assert caught.value.filename == f"127.0.0.1:{port}"
 
 
-def test_the_names_of_a_server_are_those_of_its_own_port() -> None:
+def test_host_headers_must_name_the_port_of_the_server() -> None:
     with socket.socket() as unbound:
         hosts = Listener(unbound, Address("127.0.0.2", 8321), is_loopback=True).hosts
     assert hosts == {"127.0.0.2:8321", "localhost:8321", "127.0.0.1:8321", "[::1]:8321"}
@@ -122,7 +122,7 @@ def private(tmp_path: Path, text: str, mode: int = 0o600) -> str:
     return str(path)
 
 
-def test_a_token_file_goes_before_the_environment(tmp_path: Path) -> None:
+def test_a_token_file_takes_precedence_over_the_environment(tmp_path: Path) -> None:
     other = "fedcba9876543210"
     assert read_token({}, None) is None
     assert read_token({"RYE_MCP_TOKEN": ""}, None) is None
@@ -136,7 +136,7 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int)
     with pytest.raises(ParameterError) as caught:
         read_token({}, path)
     assert str(caught.value) == (
-        f"no usable token: {path} is open to others (mode {mode:04o}); "
+        f"invalid token: {path} is open to others (mode {mode:04o}); "
         f"close it with: chmod 600 {path}"
     )
 
@@ -146,11 +146,11 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int)
     [
         ("short", "has 5 characters"),
         ("", "has 0 characters"),
-        ("two words of some length", "has blanks or characters that no header can hold"),
-        ("ä" * 20, "has blanks or characters that no header can hold"),
+        ("two words of some length", "contains characters that a header cannot contain"),
+        ("ä" * 20, "contains characters that a header cannot contain"),
     ],
 )
-def test_a_token_that_is_none_is_refused_and_not_repeated(
+def test_an_invalid_token_is_refused_and_not_repeated(
     tmp_path: Path, text: str, issue: str
 ) -> None:
     with pytest.raises(ParameterError, match=issue) as caught:
@@ -161,19 +161,21 @@ def test_a_token_that_is_none_is_refused_and_not_repeated(
 
 def test_a_token_file_must_be_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(ParameterError, match="is not a regular file; pass the file that holds"):
+    with pytest.raises(ParameterError, match="is not a regular file; pass the file that contains"):
         read_token({}, str(tmp_path / "pipe"))
-    with pytest.raises(ParameterError, match=r"there is no file .*; pass the file that holds"):
+    with pytest.raises(
+        ParameterError, match=r"missing does not exist; pass the file that contains"
+    ):
         read_token({}, str(tmp_path / "missing"))
 
 
 @pytest.mark.parametrize("package", ["mcp", "watchfiles"])
-def test_a_missing_package_is_told_with_the_command_that_installs_it(
+def test_the_error_for_a_missing_package_names_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(RyeError) as caught:
-        require_extra()
+        require_packages()
     assert str(caught.value) == (
         f"the MCP server needs the package '{package}', which is not installed; "
         "run `pip install 'rye[mcp]'`"
@@ -183,9 +185,9 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--http", "0.0.0.0:0"], "there is no token"),
+        (["--http", "0.0.0.0:0"], "no token is set"),
         (["--http", "nonsense"], "expected HOST:PORT"),
-        (["--http", "127.0.0.1:0", "--allow-origin", "*"], "wrong --allow-origin"),
+        (["--http", "127.0.0.1:0", "--allow-origin", "*"], "invalid --allow-origin"),
         (["--allow-origin", "http://x"], "--token-file and --allow-origin belong to --http"),
         (
             ["--token-file", "x", "--print-config", "cursor"],
@@ -193,11 +195,11 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
         ),
         (
             ["--http", "127.0.0.1:0", "--print-config", "cursor"],
-            "port 0 is another port at every start; pass the port that clients are to use",
+            "port 0 means a different port at every start; pass a fixed port",
         ),
     ],
 )
-def test_a_wrong_call_ends_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_invalid_options_exit_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:
     project = Project(tmp_path)
     done = rye("mcp", *arguments, cwd=project.path, user=project.user)
     assert done.code == 2

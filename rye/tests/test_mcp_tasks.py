@@ -1,4 +1,4 @@
-"""A call ends with whoever wanted it, and not before its job has ended."""
+"""Cancelled calls wait for their processes to end."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import asyncio
 
 import anyio
 from rye.executor.run.result import ExecutionResult
-from rye.mcp.jobs import Jobs
+from rye.mcp.tasks import RunningCalls
 
 
-def test_a_cancelled_call_is_over_only_when_its_job_is() -> None:
-    begun, ended = asyncio.Event(), False
+def test_a_cancelled_call_returns_only_after_it_has_ended() -> None:
+    started, ended = asyncio.Event(), False
 
-    async def job() -> ExecutionResult:
+    async def call() -> ExecutionResult:
         nonlocal ended
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
-            # As a job waits for the end of its processes.
+            # A call waits for its processes to end.
             for _ in range(10):
                 await asyncio.sleep(0)
             ended = True
-        raise AssertionError("nobody ends it otherwise")
+        raise AssertionError("the call was not cancelled")
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(Jobs().run, job(), None)
-            await begun.wait()
+            group.start_soon(RunningCalls().run, call(), None)
+            await started.wait()
             group.cancel_scope.cancel()
         assert ended
 

@@ -1,4 +1,4 @@
-"""What the server offers: its own tools, featured tools, or all, to clients of both eras."""
+"""The tool list: built-in, featured or all tools, for clients of both eras."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp.types import INVALID_PARAMS, ErrorData, Tool
 from mcp_session import ERAS, HANDSHAKE, connected, refused, text_of
-from rye.mcp import surface
+from rye.mcp import tool_list
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
@@ -51,13 +51,13 @@ def test_by_default_an_agent_sees_three_tools(project: Project, era: str) -> Non
     assert tools["execute"].annotations.open_world_hint is True
 
 
-def test_an_agent_is_told_how_to_use_them(project: Project) -> None:
+def test_the_instructions_mention_the_built_in_tools(project: Project) -> None:
     async def ask() -> str | None:
         async with connected(project) as client:
             return client.instructions
 
-    told = asyncio.run(ask()) or ""
-    assert all(word in told for word in ("`search`", "`show`", "`execute`"))
+    instructions = asyncio.run(ask()) or ""
+    assert all(word in instructions for word in ("`search`", "`show`", "`execute`"))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -119,12 +119,12 @@ def test_featuring_does_not_let_an_unsigned_tool_run(project: Project) -> None:
     [
         ("mcp: [1]", ":1: expected a mapping in 'mcp'"),
         ("a: 1\nmcp: {feature: []}", ":2: unknown key 'mcp.feature'"),
-        ("mcp: {featured: word}", ":1: expected a list of texts in 'mcp.featured'"),
-        ("mcp: {featured: [1]}", ":1: expected a list of texts in 'mcp.featured'"),
+        ("mcp: {featured: word}", ":1: expected a list of strings in 'mcp.featured'"),
+        ("mcp: {featured: [1]}", ":1: expected a list of strings in 'mcp.featured'"),
         ("mcp: {}\nmcp: {}", ":2: has the key 'mcp' twice; correct it"),
     ],
 )
-def test_a_config_that_means_nothing_is_refused(project: Project, text: str, message: str) -> None:
+def test_an_invalid_config_is_refused(project: Project, text: str, message: str) -> None:
     configure(project, text)
     with pytest.raises(Exception, match=r"config\.yaml") as caught:
         listed(project)
@@ -133,7 +133,7 @@ def test_a_config_that_means_nothing_is_refused(project: Project, text: str, mes
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "other: 1\n", "mcp:\n", "mcp: {featured: }"])
-def test_a_config_may_say_nothing_of_mcp(project: Project, text: str) -> None:
+def test_a_config_may_leave_out_mcp(project: Project, text: str) -> None:
     configure(project, text)
     assert len(listed(project)) == 3
 
@@ -142,7 +142,7 @@ def test_a_config_may_say_nothing_of_mcp(project: Project, text: str) -> None:
 def test_all_tools_are_listed_in_pages(
     project: Project, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surface, "PAGE_SIZE", 5)
+    monkeypatch.setattr(tool_list, "PAGE_SIZE", 5)
     for number in range(12):
         project.command(f"many/tool{number:02}", "/bin/echo")
 
@@ -168,14 +168,14 @@ def test_all_tools_are_listed_in_pages(
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "YWZ0ZXI", "ÄÖ"])
-def test_a_foreign_cursor_is_refused(project: Project, cursor: str) -> None:
+def test_an_unknown_cursor_is_refused(project: Project, cursor: str) -> None:
     async def ask() -> ErrorData:
         async with connected(project) as client:
             return await refused(client.list_tools(cursor=cursor))
 
     error = asyncio.run(ask())
     assert error.code == INVALID_PARAMS
-    assert "the cursor is not one that this server gave" in error.message
+    assert "the cursor is not one that this server returned" in error.message
 
 
 def refusal_of(project: Project, era: str, name: str, arguments: dict[str, Any]) -> ErrorData:
@@ -194,16 +194,16 @@ def test_an_unknown_tool_is_a_protocol_error_that_names_the_nearest(
     configure(project, "mcp: {featured: [say/word]}")
     error = refusal_of(project, era, "say.wrod", {})
     assert error.code == INVALID_PARAMS
-    assert "there is no tool named 'say.wrod'; did you mean say.word?" in error.message
+    assert "no tool is named 'say.wrod'; did you mean say.word?" in error.message
 
 
 def test_a_tool_that_is_not_listed_cannot_be_called_by_name(project: Project) -> None:
     project.command("say/word", "/bin/echo")
     error = refusal_of(project, HANDSHAKE, "say.word", {})
-    assert "there is no tool named 'say.word'" in error.message
+    assert "no tool is named 'say.word'" in error.message
 
 
-def test_a_tool_cannot_take_the_name_of_one_of_the_server(
+def test_a_tool_cannot_replace_a_built_in_tool(
     project: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
     project.command("execute", "/bin/echo", description="Not the server's.")
@@ -211,17 +211,17 @@ def test_a_tool_cannot_take_the_name_of_one_of_the_server(
     tools = listed(project, all_tools=True)
     assert list(tools) == ["search", "show", "execute"]
     assert "Not the server's." not in (tools["execute"].description or "")
-    assert "'execute' is not listed: the server has a tool of that name" in caplog.text
+    assert "'execute' is not listed: the server has a built-in tool of this name" in caplog.text
 
 
-def test_two_tools_that_would_share_a_name_get_names_of_their_own(project: Project) -> None:
+def test_tools_that_would_share_a_name_get_different_names(project: Project) -> None:
     project.command("a/b.c", "/bin/echo", "one")
     project.command("a.b/c", "/bin/echo", "two")
     names = [name for name in listed(project, all_tools=True) if name.startswith("a.b.c")]
     assert len(names) == len(set(names)) == 2
 
 
-def test_runtimes_and_faulty_files_are_not_listed(
+def test_runtimes_and_invalid_files_are_not_listed(
     project: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
     project.command("tool", "/bin/echo")
@@ -241,7 +241,7 @@ def test_runtimes_and_faulty_files_are_not_listed(
         ({"properties": {"a": {"$ref": "http://127.0.0.1/x"}}}, "the schema refers to "),
     ],
 )
-def test_a_schema_that_is_none_does_not_spoil_the_list(
+def test_an_invalid_schema_does_not_break_the_list(
     project: Project,
     caplog: pytest.LogCaptureFixture,
     era: str,
@@ -255,7 +255,7 @@ def test_a_schema_that_is_none_does_not_spoil_the_list(
 
 
 @pytest.mark.parametrize("all_tools", [False, True])
-def test_what_a_checkout_says_reaches_no_agent_unasked_before_somebody_signed_it(
+def test_descriptions_without_a_trusted_signature_are_not_listed(
     project: Project, caplog: pytest.LogCaptureFixture, all_tools: bool
 ) -> None:
     project.command("tool", "/bin/echo", description="Signed.")
@@ -271,7 +271,7 @@ def test_what_a_checkout_says_reaches_no_agent_unasked_before_somebody_signed_it
     assert "'changed' is not listed: " in caplog.text
 
 
-def test_a_featured_id_that_names_nothing_is_told_once(
+def test_a_featured_id_that_does_not_exist_is_reported_once(
     project: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
     configure(project, "mcp: {featured: [nobody]}")
@@ -282,10 +282,10 @@ def test_a_featured_id_that_names_nothing_is_told_once(
             await client.list_tools(cache_mode="refresh")
 
     asyncio.run(ask())
-    assert caplog.text.count("the project features 'nobody', which is not there") == 1
+    assert caplog.text.count("featured tool 'nobody' does not exist") == 1
 
 
-def test_sign_is_offered_only_if_it_was_asked_for(project: Project) -> None:
+def test_sign_is_offered_only_on_request(project: Project) -> None:
     assert "sign" not in listed(project)
     assert list(listed(project, allow_sign=True)) == ["search", "show", "execute", "sign"]
 
@@ -293,5 +293,5 @@ def test_sign_is_offered_only_if_it_was_asked_for(project: Project) -> None:
 def test_sign_cannot_be_called_if_it_is_not_offered(project: Project) -> None:
     path = project.tool("plain.yaml", '{"executor_id": null}', signed=False)
     error = refusal_of(project, HANDSHAKE, "sign", {"item_id": "plain"})
-    assert "there is no tool named 'sign'" in error.message
+    assert "no tool is named 'sign'" in error.message
     assert "rye:signed" not in path.read_text()

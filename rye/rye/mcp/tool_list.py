@@ -1,8 +1,8 @@
-"""Which tools are offered, and what a name leads to.
+"""The tools that the server offers: names, pages and definitions.
 
-The server's own tools are always there. The others come from the catalogue: those that the project
-features, or all. Names are given to all tools together, so that a name does not depend on what is
-featured.
+The built-in tools are always listed. The others come from the catalogue: the featured tools of the
+project, or all tools. Names are computed over all tools together, so that the name of a tool does
+not depend on which tools are featured.
 """
 
 from __future__ import annotations
@@ -12,60 +12,87 @@ import base64
 import binascii
 import logging
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
 from rye.context import Context
 from rye.errors import RyeError
+from rye.mcp.builtin_tools import RESERVED, builtin_tools
 from rye.mcp.featured import Featured, read_featured
-from rye.mcp.own_tools import RESERVED, own_tools
-from rye.mcp.reading import CatalogueReader
 from rye.mcp.settings import ServerSettings
 
 if TYPE_CHECKING:
+    from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import CatalogueEntry
 
-PAGE_SIZE = 250
-"""Clients of the SDK follow a hundred pages at most, and there may be ten thousand tools."""
+T = TypeVar("T")
 
-_CURSOR_MARK = "after:"
+PAGE_SIZE = 250
+"""Clients built with the SDK follow at most a hundred pages, and a project may have ten thousand
+tools."""
+
+_CURSOR_PREFIX = "after:"
 _MAX_QUOTED = 200
 _logger = logging.getLogger("rye.mcp")
 
 
+class CatalogueReader:
+    """Queries the catalogue in a thread, so that running calls are not delayed.
+
+    Queries run one at a time; the first one loads the catalogue.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._catalogue: Catalogue | None = None
+        self._lock = asyncio.Lock()
+
+    async def ask(self, query: Callable[[Catalogue], T]) -> T:
+        """Return what ``query`` returns for the catalogue, or raise what it raises."""
+        async with self._lock:
+            return await asyncio.to_thread(self._ask, query)
+
+    def _ask(self, query: Callable[[Catalogue], T]) -> T:
+        if self._catalogue is None:
+            from rye.catalogue.catalogue import Catalogue
+
+            self._catalogue = Catalogue(self._context)
+        return query(self._catalogue)
+
+
 class Page(NamedTuple):
-    """A part of the list, and where the next one begins."""
+    """One page of the list, and the cursor of the next one."""
 
     tools: list[types.Tool]
     next_cursor: str | None
 
 
-class Surface:
-    """The tools that a client may list and call."""
+class ToolList:
+    """The tools that a client may list, and call by their names."""
 
     def __init__(
         self, context: Context, settings: ServerSettings, catalogue: CatalogueReader
     ) -> None:
-        """Reads what the project features. Raises :class:`ItemFormatError` and ``OSError``."""
+        """Read the project's config. Raises :class:`ItemFormatError` and ``OSError``."""
         self._context = context
         self._settings = settings
-        self._own = own_tools(allow_sign=settings.allow_sign)
+        self._builtin = builtin_tools(allow_sign=settings.allow_sign)
         self._featured = Featured() if settings.all_tools else read_featured(context)
         self._catalogue = catalogue
         self._named: Mapping[str, CatalogueEntry] | None = None
         self._warned: set[str] = set()
 
     async def page(self, cursor: str | None) -> Page:
-        """The tools after ``cursor``. Raises ``MCPError`` for a cursor that is none of ours."""
+        """Return the tools after ``cursor``. Raises ``MCPError`` for an unknown cursor."""
         after = _read_cursor(cursor)
-        # One list is told from one look at the files, however many pages it has.
+        # All pages of one list come from the same look at the files.
         known = self._named if after is not None else None
         named = await self.refresh() if known is None else known
-        tools = list(self._own) if after is None else []
+        tools = list(self._builtin) if after is None else []
         names = list(named)
         start = 0 if after is None else bisect_right(names, after)
         shown = names[start : start + PAGE_SIZE - len(tools)]
@@ -74,45 +101,45 @@ class Surface:
             tools += await asyncio.to_thread(self._tools, {name: named[name] for name in shown})
         return Page(tools, _write_cursor(shown[-1]) if more else None)
 
-    async def item_of(self, name: str) -> str:
-        """The id of the tool that is listed under ``name``. Raises ``MCPError`` if none is."""
+    async def item_id_of(self, name: str) -> str:
+        """Return the id of the tool listed as ``name``. Raises ``MCPError`` if there is none."""
         named = self._named
         if named is None or name not in named:
             named = await self.refresh()
         if name not in named:
-            known = [*(tool.name for tool in self._own), *named]
+            known = [*(tool.name for tool in self._builtin), *named]
             nearest = await asyncio.to_thread(_nearest, name, known)
-            todo = f"did you mean {', '.join(nearest)}?" if nearest else "see tools/list"
+            advice = f"did you mean {', '.join(nearest)}?" if nearest else "see tools/list"
             raise MCPError(
                 code=types.INVALID_PARAMS,
-                message=f"there is no tool named {name[:_MAX_QUOTED]!r}; {todo} "
-                "(tools that are not listed run by `execute`)",
+                message=f"no tool is named {name[:_MAX_QUOTED]!r}; {advice} "
+                "(run unlisted tools with `execute`)",
                 data={"nearest": nearest},
             )
         return named[name].item_id
 
-    def own_tool(self, name: str) -> types.Tool | None:
-        """The server's own tool of that name, if it is offered."""
-        return next((tool for tool in self._own if tool.name == name), None)
+    def builtin(self, name: str) -> types.Tool | None:
+        """Return the built-in tool of this name, if it is offered."""
+        return next((tool for tool in self._builtin if tool.name == name), None)
 
     def schema_of(self, name: str) -> Mapping[str, Any] | None:
-        """The input schema of a tool that was listed; for the SDK's check of HTTP headers."""
-        own = self.own_tool(name)
-        if own is not None:
-            return own.input_schema
+        """Return the input schema of a listed tool; the SDK checks HTTP headers against it."""
+        builtin = self.builtin(name)
+        if builtin is not None:
+            return builtin.input_schema
         entry = (self._named or {}).get(name)
         return None if entry is None else entry.schema
 
     async def refresh(self) -> Mapping[str, CatalogueEntry]:
-        """The tools beside the server's own, in the order of their names, as the files are now."""
+        """Read the files again and return the listed tools, without the built-in ones, by name."""
         if not (self._settings.all_tools or self._featured.patterns):
             self._named = {}
             return self._named
         self._named = await self._catalogue.ask(lambda catalogue: self._choose(catalogue.entries()))
         return self._named
 
-    async def reread(self) -> None:
-        """Files changed. A config that cannot be read leaves what was featured before."""
+    async def reload(self) -> None:
+        """Read the config again after a change. An invalid config changes nothing."""
         self._named = None
         if self._settings.all_tools:
             return
@@ -129,26 +156,28 @@ class Surface:
         else:
             wanted = self._featured.of(entries)
             for missing in self._featured.missing_from(entries):
-                self._warn(f"the project features {missing!r}, which is not there")
+                self._warn(f"featured tool {missing!r} does not exist")
         chosen = {one.item_id for one in wanted if self._settings.offers(one.item_id)}
         named = {}
         for name, entry in by_mcp_name(entries).items():
             if entry.item_id not in chosen:
                 continue
             if entry.fault:
-                self._warn(f"{entry.item_id!r} is not listed: {entry.fault}")
+                self._warn_unlisted(entry, entry.fault)
             elif name in RESERVED:
-                self._warn(
-                    f"{entry.item_id!r} is not listed: the server has a tool of that name; "
-                    "it runs by `execute`"
+                self._warn_unlisted(
+                    entry, "the server has a built-in tool of this name; run it with `execute`"
                 )
             else:
                 named[name] = entry
         return dict(sorted(named.items()))
 
     def _tools(self, named: Mapping[str, CatalogueEntry]) -> list[types.Tool]:
-        """Those that clients can be told of unasked: somebody trusted signed the words that they
-        pass on to their agents, and the schema is one. A single one that is not spoils the list."""
+        """Return the definitions of the tools that have a trusted signature and a valid schema.
+
+        Clients pass listed descriptions on to their agents unasked, so a trusted key must have
+        signed them. One invalid schema would make clients reject the whole list.
+        """
         from lilux.primitives.errors import SchemaError
         from lilux.schemas.schema_validator import compile_once
 
@@ -163,10 +192,13 @@ class Surface:
                     raise report.error
                 compile_once(tool.input_schema)
             except (RyeError, SchemaError) as error:
-                self._warn(f"{entry.item_id!r} is not listed: {error}")
+                self._warn_unlisted(entry, str(error))
             else:
                 tools.append(tool)
         return tools
+
+    def _warn_unlisted(self, entry: CatalogueEntry, reason: str) -> None:
+        self._warn(f"{entry.item_id!r} is not listed: {reason}")
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:
@@ -187,7 +219,7 @@ def _nearest(name: str, known: Sequence[str]) -> list[str]:
 
 
 def _write_cursor(name: str) -> str:
-    return base64.urlsafe_b64encode(f"{_CURSOR_MARK}{name}".encode()).decode()
+    return base64.urlsafe_b64encode(f"{_CURSOR_PREFIX}{name}".encode()).decode()
 
 
 def _read_cursor(cursor: str | None) -> str | None:
@@ -197,9 +229,9 @@ def _read_cursor(cursor: str | None) -> str | None:
         text = base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         text = ""
-    if not text.startswith(_CURSOR_MARK):
+    if not text.startswith(_CURSOR_PREFIX):
         raise MCPError(
             code=types.INVALID_PARAMS,
-            message="the cursor is not one that this server gave; list again from the start",
+            message="the cursor is not one that this server returned; list again from the start",
         )
-    return text.removeprefix(_CURSOR_MARK)
+    return text.removeprefix(_CURSOR_PREFIX)

@@ -1,4 +1,4 @@
-"""Where the server listens over HTTP, and what a client has to show there."""
+"""The options of ``rye mcp --http``: the address, the token of clients and the allowed origins."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rye.errors import ParameterError
 TOKEN_VARIABLE = "RYE_MCP_TOKEN"  # noqa: S105 - a name, not a token
 MCP_PATH = "/mcp"
 
-_LEAST_TOKEN = 16
+_MIN_TOKEN = 16
 _MAX_TOKEN = 4096
-_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_ORIGIN = r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Address(NamedTuple):
-    """A host and a port, 0 being any that is free."""
+    """A host and a port; port 0 means any free port."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """A socket that is bound, and what it is bound to."""
+    """A bound socket and its address."""
 
     socket: socket.socket
     address: Address
@@ -41,12 +41,12 @@ class Listener(NamedTuple):
 
     @property
     def url(self) -> str:
-        """What a client on this machine uses."""
+        """The URL for clients on this machine."""
         return f"http://{self.address}{MCP_PATH}"
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The ``Host`` headers of clients that mean this server, in lower case."""
+        """The ``Host`` headers that name this server, in lower case."""
         names = {str(self.address), *(f"{name}:{self.address.port}" for name in _LOOPBACK_NAMES)}
         if self.address.port == 80:
             names |= {name.removesuffix(":80") for name in names}
@@ -54,7 +54,7 @@ class Listener(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """``HOST:PORT``, ``[IPv6]:PORT`` or ``PORT``. Raises :class:`ParameterError`."""
+    """Parse ``HOST:PORT``, ``[IPv6]:PORT`` or ``PORT``. Raises :class:`ParameterError`."""
     host, colon, port = text.rpartition(":")
     if not colon:
         host = "127.0.0.1"
@@ -64,78 +64,81 @@ def parse_address(text: str) -> Address:
         host = ""
     if not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
         raise ParameterError(
-            "wrong --http",
+            "invalid --http",
             [f"expected HOST:PORT, got {text!r}"],
-            hint="pass for example --http 127.0.0.1:8321",
+            hint="use for example --http 127.0.0.1:8321",
         )
     return Address(host, int(port))
 
 
 def fixed_address(text: str) -> Address:
-    """As :func:`parse_address`, for a client: it has to know the port before the server starts."""
+    """Parse an address for a client config. Raises :class:`ParameterError` also for port 0."""
     address = parse_address(text)
     if address.port == 0:
         raise ParameterError(
-            "wrong --http",
-            ["port 0 is another port at every start"],
-            hint="pass the port that clients are to use",
+            "invalid --http",
+            ["port 0 means a different port at every start"],
+            hint="pass a fixed port",
         )
     return address
 
 
 def parse_origin(text: str) -> str:
-    """``SCHEME://HOST`` or ``SCHEME://HOST:PORT``, in lower case as browsers send it.
+    """Return ``SCHEME://HOST`` or ``SCHEME://HOST:PORT`` in lower case, as browsers send it.
 
-    Raises :class:`ParameterError`: what no page can have would let nobody in, and ``null`` any.
+    Raises :class:`ParameterError` for anything else: a malformed origin would match no page, and
+    ``null`` would match any sandboxed page.
     """
     origin = text.lower().removesuffix("/")
-    if not _ORIGIN.fullmatch(origin):
+    if not re.fullmatch(_ORIGIN, origin):
         raise ParameterError(
-            "wrong --allow-origin",
+            "invalid --allow-origin",
             [f"expected SCHEME://HOST:PORT, got {text!r}"],
-            hint="pass for example --allow-origin http://localhost:6274",
+            hint="use for example --allow-origin http://localhost:6274",
         )
     return origin
 
 
 def open_listener(address: Address) -> Listener:
-    """Bind, but do not answer yet. Raises ``OSError``, and :class:`ParameterError` for a name that
-    leads nowhere."""
+    """Bind a socket without accepting connections yet.
+
+    Raises ``OSError``, and :class:`ParameterError` if the host cannot be resolved.
+    """
     try:
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (socket.gaierror, UnicodeError):
         raise ParameterError(
-            "wrong --http",
-            [f"the name {address.host!r} leads to no address"],
+            "invalid --http",
+            [f"host {address.host!r} cannot be resolved"],
             hint="pass an address of this machine",
         ) from None
-    family, _, _, _, place = found[0]
+    family, _, _, _, resolved = found[0]
     try:
-        bound = socket.create_server(place[:2], family=family)
+        bound = socket.create_server(resolved[:2], family=family)
     except OSError as error:
         error.filename = str(address)
         raise
     port: int = bound.getsockname()[1]
-    # The address that was bound decides, whatever a hosts file makes of the name.
-    is_loopback = ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback
+    # Decided by the bound address: a hosts file can give any meaning to a name.
+    is_loopback = ipaddress.ip_address(str(resolved[0]).partition("%")[0]).is_loopback
     return Listener(bound, Address(address.host, port), is_loopback)
 
 
 def read_token(environ: Mapping[str, str], token_file: str | None) -> str | None:
-    """The token that clients have to show; a file goes before the environment.
+    """Return the token that clients must send; a file takes precedence over the environment.
 
-    Raises :class:`ParameterError` for one that cannot be used, without repeating it.
+    Raises :class:`ParameterError` for an invalid token, without repeating it.
     """
     if token_file is not None:
-        return _usable(_read_private(Path(token_file)), f"the token in {token_file}")
+        return _validated(_read_private(Path(token_file)), token_file)
     value = environ.get(TOKEN_VARIABLE)
-    return _usable(value, f"the token in {TOKEN_VARIABLE}") if value else None
+    return _validated(value, TOKEN_VARIABLE) if value else None
 
 
 def without_token(context: Context) -> Context:
-    """The same for tools, which must not find the token in their environment."""
+    """Return the context without the token: tools must not find it in their environment."""
     environ = {name: value for name, value in context.environ.items() if name != TOKEN_VARIABLE}
     return Context(
         project_path=context.project_path,
@@ -146,11 +149,11 @@ def without_token(context: Context) -> Context:
 
 
 def require_token(listener: Listener, token: str | None) -> None:
-    """Only the loopback interface may be served without one. Raises :class:`ParameterError`."""
+    """Raise :class:`ParameterError` if other machines can reach the server and no token is set."""
     if token is None and not listener.is_loopback:
         raise ParameterError(
-            "wrong --http",
-            [f"{listener.address} can be reached from other machines, and there is no token"],
+            "invalid --http",
+            [f"{listener.address} is reachable from other machines, but no token is set"],
             hint=f"set {TOKEN_VARIABLE}, pass --token-file, or listen on 127.0.0.1",
         )
 
@@ -159,25 +162,25 @@ def _read_private(path: Path) -> str:
     from lilux.files.private import read_own_file
     from lilux.primitives.errors import KeyFileError
 
-    remedy = "pass the file that holds the token"
+    remedy = "pass the file that contains the token"
     try:
         content = read_own_file(path, limit=_MAX_TOKEN, remedy=remedy)
     except KeyFileError as error:
-        raise ParameterError("no usable token", [str(error)]) from None
+        raise ParameterError("invalid token", [str(error)]) from None
     if content is None:
-        raise _token_fault(f"there is no file {path}", remedy)
+        raise _token_error(f"{path} does not exist", remedy)
     return content.decode("ascii", "replace").strip()
 
 
-def _usable(token: str, what: str) -> str:
-    if len(token) < _LEAST_TOKEN or len(token) > _MAX_TOKEN:
-        issue = f"{what} has {len(token)} characters"
+def _validated(token: str, source: str) -> str:
+    if len(token) < _MIN_TOKEN or len(token) > _MAX_TOKEN:
+        issue = f"the token in {source} has {len(token)} characters"
     elif not (token.isascii() and token.isprintable() and " " not in token):
-        issue = f"{what} has blanks or characters that no header can hold"
+        issue = f"the token in {source} contains characters that a header cannot contain"
     else:
         return token
-    raise _token_fault(issue, f"use at least {_LEAST_TOKEN} letters and digits")
+    raise _token_error(issue, f"use at least {_MIN_TOKEN} letters and digits")
 
 
-def _token_fault(issue: str, hint: str) -> ParameterError:
-    return ParameterError("no usable token", [issue], hint=hint)
+def _token_error(issue: str, hint: str) -> ParameterError:
+    return ParameterError("invalid token", [issue], hint=hint)

@@ -1,0 +1,95 @@
+"""The server process: required packages, logging to stderr, and stop signals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from rye.errors import RyeError
+
+_PACKAGES = ("mcp", "watchfiles")
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def require_packages() -> None:
+    """Raise ``RyeError`` if a package that only the server needs is missing. Imports nothing."""
+    for package in _PACKAGES:
+        if find_spec(package) is None:
+            raise RyeError(
+                f"the MCP server needs the package {package!r}, which is not installed",
+                hint="run `pip install 'rye[mcp]'`",
+            )
+
+
+def log_to_stderr() -> None:
+    """Log warnings and errors to stderr, one line each."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_SafeFormatter("rye mcp: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+class _SafeFormatter(logging.Formatter):
+    """Logs no values and no terminal control characters.
+
+    An exception is logged as its type and location: its message may repeat what a client sent.
+    File and tool names come from outside, so unprintable characters in them are escaped.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return "".join([one if one.isprintable() else ascii(one)[1:-1] for one in text])
+
+    def formatException(  # noqa: N802 - the library's name
+        self,
+        ei: tuple[type[BaseException], BaseException, TracebackType | None]
+        | tuple[None, None, None],
+    ) -> str:
+        kind, _, trace = ei
+        if kind is None:
+            return ""
+        frames = traceback.extract_tb(trace)
+        location = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return f"{kind.__name__}{location}"
+
+
+class StopSignals:
+    """A context manager in which a stop signal calls ``stop`` in the event loop.
+
+    ``received`` is the first signal that arrived, if any.
+    """
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self._stop = stop
+        # Signals that `nohup` or a shell ignores for this process stay ignored.
+        self._handled = [
+            one for one in _STOP_SIGNALS if signal.getsignal(one) is not signal.SIG_IGN
+        ]
+        self.received: signal.Signals | None = None
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for number in self._handled:
+            loop.add_signal_handler(number, self._on_signal, number)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number in self._handled:
+            loop.remove_signal_handler(number)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        self.received = self.received or number
+        self._stop()

@@ -9,7 +9,7 @@ from rye.catalogue.cache_file import CacheFile
 from rye.catalogue.catalogue import Catalogue
 from rye.catalogue.index import stamp_of_file
 from rye.spaces.folders import is_settled, stamp_of
-from rye.spaces.reserved import primitive_ids
+from rye.spaces.ids import primitive_ids
 from rye.spaces.resolver import Resolver
 from rye_project import Project
 

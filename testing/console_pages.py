@@ -1,12 +1,12 @@
-"""Pages whose commands are true: each is run, and what it prints is compared.
+"""Runs the commands of a Markdown page, and compares their output with the page.
 
-A page is played from top to bottom in one folder. Two things in it act:
+A page is run from top to bottom in one folder. Two kinds of blocks are used:
 
-- a block of ``console``: each line that begins with ``$ `` is a command, continued on lines that
-  begin with ``> ``, and what follows is what it prints (stdout and stderr);
-- a block right after a line that is only a path in backquotes and a colon: that file's content.
+- a ``console`` block: each line that begins with ``$ `` is a command, continued on lines that begin
+  with ``> ``; the lines after it are its output (stdout and stderr);
+- a block after a line that is only a path in backquotes and a colon: the content of that file.
 
-In what is printed, ``…`` stands for anything within a line, and a line of only ``…`` for any lines.
+In the output, ``…`` matches anything within a line, and a line of only ``…`` matches any lines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SECONDS = 60
 
 
 class Command(NamedTuple):
-    """A command with what the page says that it prints."""
+    """A command, the output that the page shows, and its line in the page."""
 
     line: str
     printed: str
@@ -35,7 +35,7 @@ class Command(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that the reader is to write."""
+    """A file that the page tells the reader to write."""
 
     path: str
     text: str
@@ -45,7 +45,7 @@ Step = Command | File
 
 
 def steps(page: str) -> Iterator[Step]:
-    """What a reader of the page does, in order."""
+    """Yield the steps of the page in order."""
     for block in _BLOCK.finditer(page):
         if block["path"]:
             yield File(block["path"], block["body"])
@@ -69,10 +69,10 @@ def _commands(body: str, first_line: int) -> Iterator[Command]:
 
 
 def play(page: Path, folder: Path, environ: Mapping[str, str]) -> int:
-    """Do what the page says, in ``folder``; gives the number of commands that were run.
+    """Run the page in ``folder``; return the number of commands that were run.
 
-    The commands share their folder, their exported variables and the last exit code, as in one
-    shell. Raises ``AssertionError`` with the line of the page that is not true.
+    The commands share the working directory, the exported variables and the last exit code, as in
+    one shell. Raises ``AssertionError`` with the line of the page that shows other output.
     """
     ran = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -86,14 +86,14 @@ def play(page: Path, folder: Path, environ: Mapping[str, str]) -> int:
             printed = shell.run(step.line)
             assert matches(step.printed, printed), (
                 f"{page.name}:{step.at}: {step.line}prints (exit code {shell.code})\n{printed}"
-                f"and not, as the page says,\n{step.printed}"
+                f"but the page shows\n{step.printed}"
             )
             ran += 1
     return ran
 
 
 class _Shell:
-    """One command after the other, each in a new bash that begins where the last one ended."""
+    """Runs each command in a new bash that continues where the last one ended."""
 
     def __init__(self, state: Path, folder: Path, environ: Mapping[str, str]) -> None:
         self._state = state
@@ -123,10 +123,9 @@ class _Shell:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether ``printed`` is what a page shows.
+    """True if ``printed`` matches what a page shows.
 
-    What a tool says on stdout and on stderr travels by two ways, and nobody can tell which was
-    first; so the same lines in another order count as well.
+    The order of the lines may differ, because stdout and stderr of a tool are two streams.
     """
     lines = [line.rstrip() for line in printed.splitlines()]
     patterns = [_pattern(line) for line in shown.splitlines()]
@@ -154,8 +153,8 @@ def _pair_up(patterns: list[str], lines: list[str]) -> bool:
     return not left
 
 
-def newcomer(home: Path, scripts: Path) -> dict[str, str]:
-    """The environment of somebody who has just installed Rye."""
+def fresh_environment(home: Path, scripts: Path) -> dict[str, str]:
+    """Return the environment of a user who has just installed Rye."""
     home.mkdir(parents=True, exist_ok=True)
     return {
         "PATH": f"{scripts}:{os.environ.get('PATH', '/usr/bin:/bin')}",

@@ -1,4 +1,4 @@
-"""Programs to be found by an ``EnvResolver``, and what it finds."""
+"""Executable files for an ``EnvResolver`` to find."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lilux.runtime.env_resolver import EnvResolver
 
 
 def program(path: Path, mode: int = 0o755) -> str:
-    """An executable file; its path as text."""
+    """Write an executable file; return its path as a string."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("#!/bin/sh\n")
     path.chmod(mode)
@@ -17,7 +17,7 @@ def program(path: Path, mode: int = 0o755) -> str:
 
 
 def interpreter(project: Path | None, environ: dict[str, str], rule: dict[str, Any]) -> str | None:
-    """What the rule resolves to, if it does."""
+    """Return the interpreter that the rule resolves to, if any."""
     resolver = EnvResolver(project, environ=environ)
     env = resolver.resolve({"interpreter": {"var": "FOUND", **rule}})
     return env.get("FOUND")

@@ -1,4 +1,4 @@
-"""One HTTP call with a client of its own, for tests."""
+"""A single HTTP call with a new client, for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lilux.primitives.http_client import HttpClientPrimitive, HttpResult
 
 
 def call(config: Any, params: Any = None, *, environ: dict[str, str] | None = None) -> HttpResult:
-    """Makes the call in a loop of its own and closes the client."""
+    """Make the call in a new event loop, and close the client."""
 
     async def body() -> HttpResult:
         async with HttpClientPrimitive(environ=environ or {}) as http:

@@ -1,4 +1,4 @@
-"""Ctrl-C for the process that runs the tests."""
+"""Sends Ctrl-C to the process that runs the tests."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from processes import wait_until
 
 @contextlib.contextmanager
 def interrupt_when(*conditions: Callable[[], object]) -> Iterator[None]:
-    """Sends SIGINT as soon as the first condition holds, and again for each that follows.
+    """Send SIGINT as soon as the first condition is true, and again for each further one.
 
-    Inside, SIGINT raises ``KeyboardInterrupt``, also where whoever started the tests ignores it.
+    Inside the ``with`` block, SIGINT raises ``KeyboardInterrupt``, even if the parent of the test
+    process ignores the signal.
     """
 
     def act() -> None:

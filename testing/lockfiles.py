@@ -1,10 +1,10 @@
-"""Lockfiles for tests: the documented one, and parts to spoil."""
+"""Lockfiles for tests: the documented one, and variants with changed fields."""
 
 from typing import Any
 
 from lilux.primitives.lockfile import Lockfile, LockfileRoot
 
-# The example of the specification, word for word.
+# The example of the specification, verbatim.
 DOCUMENTED = """\
 {
   "lockfile_version": 1,
@@ -31,7 +31,7 @@ DOCUMENTED = """\
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """A lockfile as JSON data; a change to ``...`` takes the field away."""
+    """Return a lockfile as JSON data; a change to ``...`` removes the field."""
     whole = {
         "lockfile_version": 1,
         "generated_at": "2026-01-30T12:00:00Z",

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server on 127.0.0.1 that does as it is told, good or bad.
+"""A small HTTP/1.1 server on 127.0.0.1 with scripted answers, valid or broken.
 
 ::
 
@@ -7,7 +7,7 @@
         ...  # the first request gets the 503, each later one the 200
         assert server.requests[0].headers["accept"] == "*/*"
 
-Each connection has its own thread; leaving the ``with`` closes every connection and joins them.
+Each connection has a thread; the end of the ``with`` block closes all connections.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ from types import TracebackType
 from typing import Any, Self
 
 Answer = Callable[["Connection"], bool]
-"""Writes to a connection; true if the connection can carry another request."""
+"""Writes to a connection; returns true if the connection can be used again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenRequest:
-    """A request as it arrived; header names in lower case, repeated ones joined by commas."""
+    """A received request; header names are lower-case, repeated headers joined by commas."""
 
     method: str
     target: str
@@ -37,29 +37,29 @@ class SeenRequest:
 
 
 class Connection:
-    """What an answer can do with a client."""
+    """A connection to a client, as answers use it."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._received = b""
 
     def send(self, data: bytes) -> None:
-        """Write all of ``data``; a client that has gone raises ``OSError``."""
+        """Write all of ``data``; raises ``OSError`` if the client has disconnected."""
         self._sock.sendall(data)
 
-    def wait_for_client_to_leave(self) -> None:
-        """Return when the client closes the connection, or the server is stopped."""
+    def wait_for_disconnect(self) -> None:
+        """Wait until the client closes the connection, or the server is stopped."""
         with contextlib.suppress(OSError):
             while self._sock.recv(4096):
                 pass
 
     def reset(self) -> None:
-        """Close with an RST, as a crashed peer would."""
+        """Close the connection with an RST, as a crashed peer would."""
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._sock.close()
 
     def next_request(self) -> SeenRequest | None:
-        """Read one request, or ``None`` if the client is done."""
+        """Read one request; ``None`` if the client has closed the connection."""
         while b"\r\n\r\n" not in self._received:
             if not self._receive():
                 return None
@@ -85,7 +85,7 @@ class Connection:
 
 
 class LoopbackServer:
-    """The server. ``requests`` lists what it saw; ``url`` is its origin, without a slash."""
+    """The server. ``requests`` has what it received; ``url`` is its origin, without a slash."""
 
     def __init__(self) -> None:
         self.requests: list[SeenRequest] = []
@@ -108,7 +108,7 @@ class LoopbackServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # shutdown wakes the thread in accept(); close alone would leave it there.
+        # shutdown() wakes the thread in accept(); close() alone would not.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._acceptor.join()
         self._listener.close()
@@ -120,9 +120,9 @@ class LoopbackServer:
             thread.join()
 
     def on(self, path: str, *answers: Answer) -> str:
-        """Answer requests for ``path`` (query ignored) by ``answers`` in turn; the last one stays.
+        """Answer requests for ``path`` with ``answers`` in turn, then always with the last one.
 
-        Gives back the full address.
+        The query is ignored. Returns the full URL.
         """
         self._answers[path] = list(answers)
         return self.url + path
@@ -130,14 +130,14 @@ class LoopbackServer:
     def wait_until(
         self, condition: Callable[["LoopbackServer"], bool], seconds: float = 10
     ) -> None:
-        """Block until ``condition(self)``; raises ``TimeoutError`` after ``seconds``."""
+        """Wait until ``condition(self)`` is true; raises ``TimeoutError`` after ``seconds``."""
         with self._changed:
             if not self._changed.wait_for(lambda: condition(self), timeout=seconds):
-                raise TimeoutError("the server never came into the expected state")
+                raise TimeoutError("the server did not reach the expected state")
 
     @property
     def open_connections(self) -> int:
-        """Connections that neither side has closed."""
+        """The number of connections that neither side has closed."""
         return len(self._open)
 
     def _accept(self) -> None:
@@ -159,7 +159,7 @@ class LoopbackServer:
         try:
             with sock, contextlib.suppress(OSError):
                 while (request := connection.next_request()) is not None:
-                    answer = self._note(request)
+                    answer = self._record(request)
                     if not answer(connection):
                         break
         finally:
@@ -167,7 +167,7 @@ class LoopbackServer:
                 del self._open[sock]
                 self._changed.notify_all()
 
-    def _note(self, request: SeenRequest) -> Answer:
+    def _record(self, request: SeenRequest) -> Answer:
         with self._changed:
             self.requests.append(request)
             self._changed.notify_all()
@@ -178,7 +178,7 @@ class LoopbackServer:
 
 
 def head(status: int, headers: Mapping[str, str], reason: str | None = None) -> bytes:
-    """Status line and headers, up to the blank line."""
+    """Return the status line and the headers, including the blank line."""
     phrase = HTTPStatus(status).phrase if reason is None else reason
     lines = [f"HTTP/1.1 {status} {phrase}", *(f"{k}: {v}" for k, v in headers.items()), "", ""]
     return "\r\n".join(lines).encode("latin-1")
@@ -192,7 +192,7 @@ def respond(
     headers: Mapping[str, str] | None = None,
     reason: str | None = None,
 ) -> Answer:
-    """A whole response with the right Content-Length, or with the one that ``headers`` claim."""
+    """A complete response; ``headers`` may override the correct Content-Length."""
     data = body.encode() if isinstance(body, str) else body
     all_headers: dict[str, str] = {}
     if json is not None:
@@ -200,22 +200,22 @@ def respond(
         all_headers["Content-Type"] = "application/json"
     all_headers |= {"Content-Length": str(len(data)), **(headers or {})}
     whole = head(status, all_headers, reason) + data
-    honest = all_headers["Content-Length"] == str(len(data))
+    reusable = all_headers["Content-Length"] == str(len(data))
 
     def answer(connection: Connection) -> bool:
         connection.send(whole)
-        return honest
+        return reusable
 
     return answer
 
 
 def redirect(location: str, status: int = 302) -> Answer:
-    """Send the client elsewhere."""
+    """A redirect to ``location``."""
     return respond(status, headers={"Location": location})
 
 
 def raw(data: bytes) -> Answer:
-    """Exactly these bytes, then the connection is closed."""
+    """Send exactly these bytes, then close the connection."""
 
     def answer(connection: Connection) -> bool:
         connection.send(data)
@@ -225,12 +225,12 @@ def raw(data: bytes) -> Answer:
 
 
 def drop() -> Answer:
-    """Close without a word."""
+    """Close the connection without an answer."""
     return raw(b"")
 
 
 def reset() -> Answer:
-    """Reset the connection without a word."""
+    """Reset the connection without an answer."""
 
     def answer(connection: Connection) -> bool:
         connection.reset()
@@ -240,18 +240,18 @@ def reset() -> Answer:
 
 
 def hang(first: bytes = b"") -> Answer:
-    """Send ``first``, then nothing, until the client leaves."""
+    """Send ``first``, then nothing until the client disconnects."""
 
     def answer(connection: Connection) -> bool:
         connection.send(first)
-        connection.wait_for_client_to_leave()
+        connection.wait_for_disconnect()
         return False
 
     return answer
 
 
 def drip(first: bytes, piece: bytes, *, every: float) -> Answer:
-    """Send ``first``, then ``piece`` every ``every`` seconds until the client leaves."""
+    """Send ``first``, then ``piece`` every ``every`` seconds until the client disconnects."""
 
     def answer(connection: Connection) -> bool:
         connection.send(first)
@@ -269,7 +269,7 @@ def chunked(
     headers: Mapping[str, str] | None = None,
     then: Answer | None = None,
 ) -> Answer:
-    """A chunked response, one frame a piece; ``then`` takes over instead of the last frame."""
+    """A chunked response with one chunk per piece; ``then`` replaces the last chunk."""
     frames = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece]
     start = head(status, {"Transfer-Encoding": "chunked", **(headers or {})})
 
@@ -286,13 +286,13 @@ def chunked(
 
 
 def sse(pieces: Iterable[bytes], *, then: Answer | None = None) -> Answer:
-    """An event stream, cut into frames as given."""
+    """An event stream with one chunk per piece."""
     return chunked(pieces, headers={"Content-Type": "text/event-stream"}, then=then)
 
 
 @contextlib.contextmanager
 def refused_port() -> Iterator[int]:
-    """A port on which nothing listens while the context lasts."""
+    """A port without a listener, inside a ``with`` block."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         yield sock.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A token endpoint on loopback that counts, waits and misbehaves as it is told."""
+"""A token endpoint on loopback that records requests, and can delay or fail them."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ DEADLINE_SECONDS = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class TokenRequest:
-    """One request as it came in; header names are lower-case."""
+    """A received request; header names are lower-case."""
 
     path: str
     headers: dict[str, str]
@@ -22,7 +22,7 @@ class TokenRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What to send back; the body goes out chunk by chunk."""
+    """A response; the body is sent chunk by chunk."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
@@ -34,14 +34,16 @@ def json_answer(status: int = 200, **fields: object) -> Answer:
 
 
 class TokenServer:
-    """Serves from ``with`` on. Without an ``answer`` it grants ``access-N`` and ``refresh-N``
-    and, as a strict server does, takes each refresh token only once, starting with ``refresh-0``.
+    """A server that runs inside a ``with`` block.
+
+    Without an ``answer``, it grants ``access-N`` and ``refresh-N``, and accepts each refresh token
+    only once, starting with ``refresh-0``.
     """
 
     def __init__(self, answer: Callable[[TokenRequest], Answer] | None = None) -> None:
         self.requests: list[TokenRequest] = []
         self._answer = answer or self._rotate
-        self._valid_refresh_token = "refresh-0"  # noqa: S105 - the marked secret of the tests
+        self._valid_refresh_token = "refresh-0"  # noqa: S105 - a secret of the tests
         self._changed = threading.Condition()
         self._open = threading.Event()
         self._open.set()
@@ -54,7 +56,7 @@ class TokenServer:
         return f"http://127.0.0.1:{self._server.server_address[1]}/token"
 
     def hold(self) -> None:
-        """Let requests wait, unanswered, until :meth:`release`."""
+        """Delay all answers until :meth:`release`."""
         self._open.clear()
 
     def release(self) -> None:
@@ -91,7 +93,7 @@ class TokenServer:
             return json_answer(
                 access_token=f"access-{count}",
                 refresh_token=self._valid_refresh_token,
-                token_type="Bearer",  # noqa: S106 - the RFC's word, not a secret
+                token_type="Bearer",  # noqa: S106 - a term of the RFC, not a secret
                 expires_in=3600,
             )
 
@@ -101,7 +103,7 @@ class _Server(ThreadingHTTPServer):
     owner: TokenServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is part of the tests."""
+        """Ignore disconnected clients, which are part of the tests."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -122,5 +124,5 @@ class _Handler(BaseHTTPRequestHandler):
         for chunk in answer.body:
             self.wfile.write(chunk)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Silence: the tests read what was recorded."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base class
+        """Log nothing: the tests use the recorded requests."""

@@ -1,6 +1,6 @@
 """A minimal client of ``lilux-proc serve``: blocking, one socket, no dependencies.
 
-It exists for tests and benchmarks of the helper itself; programs use ``lilux``.
+It is for tests and benchmarks of the helper; programs use ``lilux``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _READ_AHEAD = 4096
 
 
 def find_binary() -> str:
-    """The helper of the running environment, or the one that ``LILUX_PROC`` names."""
+    """Return the helper in ``LILUX_PROC``, or the one of the running environment."""
     beside = Path(sys.executable).with_name("lilux-proc")
     found = os.environ.get("LILUX_PROC") or (
         str(beside) if beside.exists() else shutil.which("lilux-proc")
@@ -35,7 +35,7 @@ def find_binary() -> str:
 
 @dataclass
 class Answer:
-    """One frame from the helper."""
+    """A frame from the helper."""
 
     header: dict[str, Any]
     payload: bytes | bytearray = field(repr=False)
@@ -58,7 +58,7 @@ class Answer:
 
 
 class ProcClient:
-    """Owns one helper and its connection; leaving the ``with`` block closes both."""
+    """A helper process and its connection; the end of the ``with`` block closes both."""
 
     def __init__(
         self, *options: str, env: dict[str, str] | None = None, timeout: float | None = 30
@@ -88,19 +88,19 @@ class ProcClient:
         self.close()
 
     def close(self) -> int:
-        """Closes the connection and waits for the helper; gives its exit code."""
+        """Close the connection and wait for the helper; return its exit code."""
         self.socket.close()
         return self.process.wait(timeout=10)
 
     def send(self, op: str, payload: bytes = b"", **fields: Any) -> int:
-        """Sends a request and gives its id."""
+        """Send a request; return its id."""
         self._next_id += 1
         header = json.dumps({"id": self._next_id, "op": op, **fields}).encode()
         self.send_frame(header, payload)
         return self._next_id
 
     def send_frame(self, header: bytes, payload: bytes = b"") -> None:
-        """Sends a frame as it is, sensible or not."""
+        """Send a frame, valid or not."""
         length = len(header)
         message = _PREFIX.pack(4 + length + len(payload), length) + header
         if len(payload) < 65536:
@@ -110,20 +110,23 @@ class ProcClient:
             self.socket.sendall(payload)
 
     def receive(self) -> Answer:
-        """The next frame; ``EOFError`` if the helper is gone, ``TimeoutError`` if it is silent."""
+        """Return the next frame.
+
+        Raises ``EOFError`` if the helper has ended, and ``TimeoutError`` if it sends nothing.
+        """
         total, header = _PREFIX.unpack(self._exactly(8))
         head = json.loads(self._exactly(header))
         return Answer(head, self._exactly(total - 4 - header))
 
     def call(self, op: str, payload: bytes = b"", **fields: Any) -> Answer:
-        """Sends a request and waits for its answer; nothing else may be in flight."""
+        """Send a request and return its answer; no other request may be pending."""
         wanted = self.send(op, payload, **fields)
         answer = self.receive()
         assert answer.id == wanted, answer
         return answer
 
     def exec(self, *command: str, payload: bytes = b"", **fields: Any) -> Answer:
-        """Runs a command to its end."""
+        """Run a command and wait for its end."""
         return self.call("exec", payload, command=command[0], args=list(command[1:]), **fields)
 
     def _exactly(self, count: int) -> bytes | bytearray:
@@ -154,7 +157,7 @@ class ProcClient:
 
 
 def run_command(*args: str, stdin: str = "", timeout: float = 30) -> tuple[int, dict[str, Any]]:
-    """Runs a one-shot command; its exit code and the JSON object it printed."""
+    """Run a one-shot command; return its exit code and the JSON object that it printed."""
     done = subprocess.run(
         [find_binary(), *args],
         input=stdin,

@@ -1,4 +1,4 @@
-"""Looking at real processes: who is alive, and waiting for a condition with a deadline."""
+"""Real processes: which are alive, and waiting for a condition with a deadline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 15) -> None:
-    """Returns as soon as the condition holds; fails with ``what`` when the time is up."""
+    """Return as soon as the condition is true; fail with ``what`` after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -19,7 +19,7 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 15) 
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Alive by pid and start time; a zombie is not."""
+    """True if the process is alive, by pid and start time; a zombie is not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -27,13 +27,13 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def pid_in(path: Path) -> psutil.Process:
-    """The process whose pid a job writes to ``path``, once it has."""
+    """Wait until a job has written its pid to ``path``; return the process."""
     wait_until(lambda: path.exists() and path.read_text().endswith("\n"), f"a pid in {path.name}")
     return psutil.Process(int(path.read_text()))
 
 
 def lineage(keeper_pid: int) -> list[psutil.Process]:
-    """The helper's own processes, from the one that was started down to the worker."""
+    """Return the processes of the helper, from the one that was started down to the worker."""
 
     def below(process: psutil.Process) -> Iterator[psutil.Process]:
         yield process
@@ -54,7 +54,7 @@ class Tree:
         folder.mkdir(exist_ok=True)
 
     def script(self, then: str = "exec sleep 600") -> str:
-        """For ``sh -c``. ``then`` is what the job's own process does once all are running."""
+        """Return a script for ``sh -c``; ``then`` runs in the root process once all are up."""
         sleeper = "exec sleep 600 >/dev/null 2>&1"
         start = [
             f"sh -c 'echo $$ > {self.folder}/child; {sleeper}' &",
@@ -68,13 +68,13 @@ class Tree:
         return "\n".join([*start, ready, f"echo up > {self.folder}/up", then])
 
     def processes(self) -> dict[str, psutil.Process]:
-        """All four, by name, once all run."""
+        """Wait until all four are running; return them by name."""
         wait_until((self.folder / "up").exists, "the tree is up")
         return {name: pid_in(self.folder / name) for name in self.NAMES}
 
 
 def assert_gone(processes: dict[str, psutil.Process], seconds: float = 15) -> None:
-    """Fails with the names of those that are still alive when the time is up."""
+    """Wait until all processes have ended; fail with the names of those still alive."""
 
     def left() -> list[str]:
         return [name for name, process in processes.items() if is_alive(process)]

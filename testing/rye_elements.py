@@ -1,4 +1,4 @@
-"""Chains made by hand, with real files, for tests of what comes after the chain is built."""
+"""Chain elements with real files, for tests of the steps after a chain is built."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Workshop:
 
     @property
     def project(self) -> Path:
-        """The project's folder."""
+        """The folder of the project."""
         return self.root / "project"
 
     @property
     def context(self) -> Context:
-        """As an edge would make it."""
+        """The context of the three spaces."""
         return Context(
             project_path=self.project,
             user_space=self.root / "user",
@@ -39,20 +39,20 @@ class Workshop:
         )
 
     def tools(self, space: str) -> Path:
-        """The folder of a space's items."""
+        """Return the ``tools`` folder of a space."""
         return self.root / space / ".ai" / "tools"
 
     def element(
         self, name: str, *, space: SpaceName = "project", text: str = "", **metadata: Any
     ) -> ChainElement:
-        """An element with a file; ``name`` is the path below ``tools``, extension included."""
+        """Make an element with a file; ``name`` is its path below ``tools``, with the extension."""
         path = self.tools(space) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return _element(name.rpartition(".")[0], path, space, self.tools(space).parent, metadata)
 
     def primitive(self, item_id: str = SUBPROCESS, **metadata: Any) -> ChainElement:
-        """A primitive without a file."""
+        """Make a primitive without a file."""
         return _element(item_id, None, "system", self.tools("system").parent, metadata)
 
 

@@ -1,4 +1,4 @@
-"""Temporary projects with tools in all three spaces, signed by a key that is thrown away.
+"""Temporary projects with tools in all three spaces, signed by a temporary key.
 
 ::
 
@@ -6,8 +6,7 @@
     project.tool("hello.sh", "echo hi", executor="rye/core/primitives/subprocess")
     result = project.run("hello")
 
-The system space is empty but for what a test puts there, unless ``shipped_system`` asks for the
-one that ships with Rye.
+The system space is empty; with ``shipped_system``, it is the one that ships with Rye.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ DEFAULT_ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
 @cache
-def _throw_away_key() -> tuple[bytes, bytes]:
+def _temporary_key() -> tuple[bytes, bytes]:
     return generate_keypair()
 
 
@@ -59,11 +58,11 @@ class Project:
             self.system = Path(rye.errors.__file__).parent
         self.environ = {**DEFAULT_ENVIRON, "HOME": str(self.user), **(environ or {})}
         if not (self.user / ".ai" / "keys").exists():
-            save_keypair(*_throw_away_key(), self.user / ".ai" / "keys")
+            save_keypair(*_temporary_key(), self.user / ".ai" / "keys")
 
     @property
     def context(self) -> Context:
-        """What an executor of this project may know of the machine."""
+        """The context for executors of this project."""
         return Context(
             project_path=self.path.resolve(),
             user_space=self.user.resolve(),
@@ -72,13 +71,13 @@ class Project:
         )
 
     def folder(self, space: SpaceName) -> Path:
-        """The ``.ai`` of a space."""
+        """Return the ``.ai`` folder of a space."""
         return {"project": self.path, "user": self.user, "system": self.system}[space] / ".ai"
 
     def tool(
         self, name: str, text: str, *, space: SpaceName = "project", signed: bool = True
     ) -> Path:
-        """Write an item, ``name`` being its id with an extension; gives its path."""
+        """Write an item; ``name`` is its id with an extension. Returns its path."""
         path = self.folder(space) / "tools" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -87,35 +86,35 @@ class Project:
         return path
 
     def yaml(self, item_id: str, *, space: SpaceName = "project", **fields: Any) -> Path:
-        """A signed YAML item with these fields, for example ``executor_id`` and ``config``."""
-        # JSON is YAML, and says what is a text and what a number.
+        """Write a signed YAML item with these fields, such as ``executor_id`` and ``config``."""
+        # JSON is valid YAML, and keeps strings and numbers apart.
         text = json.dumps({"version": "1.0.0", **fields}, indent=2) + "\n"
         return self.tool(f"{item_id}.yaml", text, space=space)
 
     def command(self, item_id: str, *argv: str, **fields: Any) -> Path:
-        """A signed YAML tool that runs ``argv`` straight on the subprocess primitive."""
+        """Write a signed YAML tool that runs ``argv`` directly on the subprocess primitive."""
         config = {"command": argv[0], "args": list(argv[1:])}
         return self.yaml(item_id, executor_id=SUBPROCESS, config=config, **fields)
 
     def sign(self, path: Path) -> Path:
-        """Sign a file with the throw-away key of this project's user."""
+        """Sign a file with the temporary key of this project's user."""
         sign_item(path, self.context)
         return path
 
     def lockfile(self, item_id: str, version: str = "1.0.0") -> Path:
-        """Where the project keeps the lockfile of a tool."""
+        """Return the path of a tool's lockfile."""
         return self.path / ".ai" / "lockfiles" / f"{item_id}@{version}.lock.json"
 
     @contextlib.asynccontextmanager
     async def executor(self) -> AsyncIterator[PrimitiveExecutor]:
-        """An executor of this project, closed at the end."""
+        """An executor of this project, closed after the ``with`` block."""
         async with PrimitiveExecutor(context=self.context) as executor:
             yield executor
 
     def run(
         self, item_id: str, parameters: dict[str, Any] | None = None, **options: Any
     ) -> ExecutionResult:
-        """One call by a new executor in a new event loop."""
+        """Run one call with a new executor in a new event loop."""
 
         async def call() -> ExecutionResult:
             async with self.executor() as executor:

@@ -14,8 +14,8 @@ from rye.spaces.resolver import Resolver
 PYTHON_ITEM = '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
 
 
-class SpaceRooms:
-    """The three roots below ``folder``; they come into being with the first file in them."""
+class TemporarySpaces:
+    """The three spaces below ``folder``; each is created with its first file."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str] | None = None) -> None:
         self.folder = folder.resolve()
@@ -27,22 +27,22 @@ class SpaceRooms:
         )
 
     def tools(self, space: str) -> Path:
-        """The folder of the items of a space."""
+        """Return the ``tools`` folder of a space."""
         return self.folder / space / ".ai" / "tools"
 
     def write(self, space: str, name: str, text: str = PYTHON_ITEM) -> Path:
-        """An item: ``name`` is its path below ``tools``, with the extension."""
+        """Write an item; ``name`` is its path below ``tools``, with the extension."""
         path = self.tools(space) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
 
     def resolver(self) -> Resolver:
-        """A new one, without anything remembered."""
+        """Return a new resolver with empty caches."""
         return Resolver(self.context)
 
     def settle(self) -> None:
-        """Returns once no folder is so young that its answers are not remembered."""
+        """Wait until every folder is old enough for answers to be cached."""
         deadline = time.monotonic() + 10
         folders = [each for each in self.folder.rglob("*") if each.is_dir()]
         while not all(is_settled(stamp_of(str(each))) for each in folders):
@@ -50,8 +50,8 @@ class SpaceRooms:
             time.sleep(0.005)
 
 
-def still_leads_to(resolver: Resolver, found: Resolution) -> bool:
-    """Whether the question that ``found`` answered has the same answer now."""
+def has_same_answer(resolver: Resolver, found: Resolution) -> bool:
+    """True if the same search has the same result now."""
     try:
         now = resolver.resolve(found.asked or found.item_id, from_space=found.from_space)
     except RyeError:

@@ -1,4 +1,4 @@
-"""A process that has no file descriptor left, for as long as a ``with`` lasts."""
+"""Uses up the file descriptors of this process inside a ``with`` block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def descriptors_left(free: int) -> Iterator[None]:
-    """Leaves so many descriptors of this process free, and gives all of them back afterwards."""
+    """Leave only ``free`` descriptors, and release the others afterwards."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))  # noqa: PTH208 - only names
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 32, hard))

@@ -1,4 +1,4 @@
-"""Looking for marked secrets wherever they might have been left.
+"""Searches for marked secrets in every place where they could leak.
 
 ::
 
@@ -7,7 +7,7 @@
     hunt.look("the messages of the server", *messages)
     assert hunt.found == []
 
-Whoever adds a way in or out of Rye (a command, a server) gives all that it says to ``look``.
+A test of a new command or server passes all of its output to ``look``.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ SECRETS = {
 
 
 def marked_project(root: Path) -> Project:
-    """A project with secrets in ``$TOKEN`` and, by its ``.env``, in ``$FROM_DOTENV``."""
+    """Return a project with secrets in ``$TOKEN`` and, through ``.env``, in ``$FROM_DOTENV``."""
     project = Project(root, shipped_system=True, environ={"TOKEN": SECRETS["the variable"]})
     (project.path / ".env").write_text(f"FROM_DOTENV={SECRETS['the .env']}\n")
     return project
 
 
 class Hunt:
-    """Collects a sentence for each place where a marked secret shows; never the secret itself."""
+    """Collects the places where a marked secret appears, without the secret itself."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self.secrets = dict(secrets)
         self.found: list[str] = []
 
     def look(self, place: str, *things: object) -> None:
-        """In the text of each of these: bytes and texts as they are, all else by its repr."""
+        """Search bytes and strings directly, and anything else in its repr."""
         for thing in things:
             text = _text(thing)
             self.found += [
@@ -50,7 +50,7 @@ class Hunt:
             ]
 
     def command_lines(self) -> int:
-        """Of every process of the machine, whoever's it is; gives how many were looked at."""
+        """Search the command lines of all processes; return how many were searched."""
         seen = 0
         for process in psutil.process_iter():
             with contextlib.suppress(OSError):
@@ -62,7 +62,7 @@ class Hunt:
         return seen
 
     def environments(self, processes: Iterable[psutil.Process], but: Collection[str] = ()) -> None:
-        """Of these processes, for all secrets but the named ones."""
+        """Search the environments of these processes for all secrets but the named ones."""
         hunted = Hunt({name: mark for name, mark in self.secrets.items() if name not in but})
         for process in processes:
             content = Path(f"/proc/{process.pid}/environ").read_bytes()
@@ -70,7 +70,7 @@ class Hunt:
         self.found += hunted.found
 
     def files(self, folder: Path, but: Collection[Path] = ()) -> int:
-        """In every file below the folder; gives how many were looked at."""
+        """Search every file below the folder; return how many were searched."""
         files = [path for path in folder.rglob("*") if path.is_file() and path not in but]
         for path in files:
             self.look(str(path), path.read_bytes())

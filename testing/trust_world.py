@@ -1,4 +1,4 @@
-"""Spaces in a temporary folder, and keys, for tests about trust."""
+"""Keys, and spaces in a temporary folder, for tests about trust."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lilux.primitives.signing import compute_key_fingerprint, generate_keypair
 from rye.context import Context
 from rye.items.element import ItemFile
 from rye.spaces.model import Space
-from rye.trust.key_entry import render_trusted_key, trusted_key
+from rye.trust.key_format import render_trusted_key, trusted_key
 from rye.trust.signature import compose
 from rye.trust.store import TrustStore
 
@@ -19,7 +19,7 @@ TIMESTAMP = "20261103T142530Z"
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A key pair of somebody."""
+    """A key pair."""
 
     private: bytes = field(repr=False)
     public: bytes
@@ -44,7 +44,7 @@ class Key:
 
 
 class TrustWorld:
-    """A project, a user and a system space, all empty."""
+    """An empty project, user space and system space."""
 
     def __init__(self, folder: Path) -> None:
         self.context = Context(
@@ -62,11 +62,11 @@ class TrustWorld:
         self.system_space = Space(name="system", root=self.system, bundle="rye")
 
     def store(self) -> TrustStore:
-        """A new store, as a new process would have."""
+        """Return a new store, as in a new process."""
         return TrustStore(self.context, spaces=(self.system_space,))
 
     def put_key(self, root: Path, key: Key, owner: str = "alice", name: str = "") -> Path:
-        """Write a trust store entry, as its owner would have."""
+        """Write a trust store entry; return its path."""
         folder = root / "trusted_keys"
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
@@ -76,5 +76,5 @@ class TrustWorld:
         return path
 
     def item(self, content: bytes, name: str = "tool.py") -> ItemFile:
-        """What a reader would hand on."""
+        """Return an item file of the project with this content."""
         return ItemFile(path=self.project / "tools" / name, content=content)

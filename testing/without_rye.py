@@ -1,5 +1,5 @@
-"""A pytest plugin that makes ``import rye`` fail, as where only the kernel is installed."""
+"""A pytest plugin that makes ``import rye`` fail, as if only the kernel were installed."""
 
 import sys
 
-sys.modules["rye"] = None  # type: ignore[assignment] # how Python is told that there is none
+sys.modules["rye"] = None  # type: ignore[assignment] # makes the import fail

@@ -1,4 +1,4 @@
-"""The player of pages notices a page that is not true."""
+"""Console pages are run, and output that differs from the page is reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from console_pages import Command, File, matches, newcomer, play, steps
+from console_pages import Command, File, fresh_environment, matches, play, steps
 
 PAGE = """\
 Say it:
@@ -37,7 +37,7 @@ $ echo $? $WORD
 """
 
 
-def test_a_page_is_read_in_its_order() -> None:
+def test_a_page_is_split_into_steps_in_order() -> None:
     assert [type(step) for step in steps(PAGE)] == [
         Command,
         Command,
@@ -49,17 +49,19 @@ def test_a_page_is_read_in_its_order() -> None:
     assert next(iter(steps(PAGE))) == Command("echo one\n", "one\n", 4)
 
 
-def test_a_true_page_is_played_to_its_end(tmp_path: Path) -> None:
+def test_a_correct_page_is_run_to_its_end(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    assert play(page, tmp_path, newcomer(tmp_path, Path(sys.executable).parent)) == 5
+    assert play(page, tmp_path, fresh_environment(tmp_path, Path(sys.executable).parent)) == 5
 
 
-def test_an_untrue_page_is_told_with_its_line(tmp_path: Path) -> None:
+def test_wrong_output_is_reported_with_its_line(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE.replace("$ echo one\none", "$ echo one\n1"))
-    with pytest.raises(AssertionError, match=r"page.md:4: echo one\nprints .*\none\nand not"):
-        play(page, tmp_path, newcomer(tmp_path, Path(sys.executable).parent))
+    with pytest.raises(
+        AssertionError, match=r"page.md:4: echo one\nprints .*\none\nbut the page shows"
+    ):
+        play(page, tmp_path, fresh_environment(tmp_path, Path(sys.executable).parent))
 
 
 @pytest.mark.parametrize(
@@ -77,5 +79,5 @@ def test_an_untrue_page_is_told_with_its_line(tmp_path: Path) -> None:
         ("a\nb\n", "b\na\nc\n", False),
     ],
 )
-def test_dots_stand_for_what_differs(shown: str, printed: str, same: bool) -> None:
+def test_ellipses_match_any_text(shown: str, printed: str, same: bool) -> None:
     assert matches(shown, printed) is same

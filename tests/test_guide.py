@@ -1,4 +1,4 @@
-"""The guide, its pages and the example are true: each command is run, its output compared."""
+"""Every command in the guide, its pages and the example prints what the page shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from console_pages import File, newcomer, play, steps
+from console_pages import File, fresh_environment, play, steps
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -27,27 +27,27 @@ PAGES = [
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_command_of_a_page_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    assert play(page, work, newcomer(tmp_path / "home", SCRIPTS)) > 3
+    assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not on this machine")
-def test_every_command_of_the_javascript_page_prints_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_every_command_of_the_javascript_page_prints_what_it_shows(tmp_path: Path) -> None:
     page = DOCS / "tools" / "javascript.md"
     work = tmp_path / "work"
     work.mkdir()
-    assert play(page, work, newcomer(tmp_path / "home", SCRIPTS)) > 3
+    assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
 
 
 def test_the_example_runs_as_its_readme_says(tmp_path: Path) -> None:
     project = tmp_path / "examples"
     shutil.copytree(EXAMPLE, project, ignore=shutil.ignore_patterns("lockfiles", "notes.md"))
-    assert play(EXAMPLE / "README.md", project, newcomer(tmp_path / "home", SCRIPTS)) > 3
+    assert play(EXAMPLE / "README.md", project, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
 
 
-def test_the_example_is_what_the_pages_write() -> None:
+def test_the_example_has_the_files_of_the_pages() -> None:
     shown = {
         step.path: step.text
         for page in (DOCS / "guide.md", DOCS / "runtimes.md")
@@ -60,7 +60,7 @@ def test_the_example_is_what_the_pages_write() -> None:
         assert shown[name] == text
 
 
-def test_every_page_is_reached_from_the_guide() -> None:
+def test_the_guide_links_to_every_page() -> None:
     guide = (DOCS / "guide.md").read_text()
     pages = [page for page in [*PAGES, DOCS / "tools" / "javascript.md"] if page.stem != "guide"]
     for page in pages:

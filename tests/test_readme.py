@@ -1,4 +1,4 @@
-"""The README is true: every command and every program in it is run."""
+"""Every command and every program in the READMEs works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from console_pages import newcomer, play
+from console_pages import fresh_environment, play
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -24,27 +24,27 @@ def blocks(language: str, text: str = README) -> list[str]:
 
 
 def in_this_environment(command: str) -> str:
-    """The same without building the environment that this test already runs in."""
+    """Return the command without the parts that install the environment of this test."""
     return command.replace("pip install uv && ", "").replace("uv run ", f"{SCRIPTS}/")
 
 
-def test_first_command_does_what_the_readme_says(tmp_path: Path) -> None:
+def test_the_first_command_works(tmp_path: Path) -> None:
     command = in_this_environment(blocks("sh")[0])
-    environ = newcomer(tmp_path, SCRIPTS)
+    environ = fresh_environment(tmp_path, SCRIPTS)
     done = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("hello\n", "")
 
 
-def test_the_minute_with_it_is_real_output(tmp_path: Path) -> None:
+def test_the_first_minute_shows_real_output(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    assert play(ROOT / "README.md", work, newcomer(tmp_path / "home", SCRIPTS)) == 6
+    assert play(ROOT / "README.md", work, fresh_environment(tmp_path / "home", SCRIPTS)) == 6
 
 
 @pytest.mark.parametrize(("client", "shown"), [("claude-desktop", 0), ("cursor", 0), ("vscode", 1)])
-def test_configuration_of_clients_is_what_the_command_prints(client: str, shown: int) -> None:
+def test_the_configuration_of_clients_is_what_the_command_prints(client: str, shown: int) -> None:
     printed = json.loads(configuration(client).stdout)
     (server,) = next(iter(printed.values())).values()
     server["command"], server["args"][1] = "/path/to/rye", "/path/to/project"
@@ -52,8 +52,8 @@ def test_configuration_of_clients_is_what_the_command_prints(client: str, shown:
 
 
 def test_the_command_for_claude_code_is_what_the_command_prints() -> None:
-    told = configuration("claude-code").stderr.splitlines()[-1]
-    words, shown = shlex.split(told), shlex.split(blocks("sh")[2].replace("$PWD", str(ROOT)))
+    printed = configuration("claude-code").stderr.splitlines()[-1]
+    words, shown = shlex.split(printed), shlex.split(blocks("sh")[2].replace("$PWD", str(ROOT)))
     assert [*words[:7], "rye", *words[8:]] == shown
 
 
@@ -62,13 +62,13 @@ def configuration(client: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
-def test_second_command_is_the_one_that_the_gate_runs() -> None:
+def test_the_second_command_is_the_one_that_the_gate_runs() -> None:
     assert blocks("sh")[1] == "uv run pytest\n"
     assert (ROOT / ".ci" / "run").read_text().endswith("\nuv run pytest\n")
 
 
 @pytest.mark.parametrize("page", ["README.md", "lilux/kernel/README.md", "rye/README.md"])
-def test_programs_of_the_readmes_run(page: str, tmp_path: Path) -> None:
+def test_the_programs_in_the_readmes_run(page: str, tmp_path: Path) -> None:
     programs = blocks("python", (ROOT / page).read_text())
     assert programs
     for program in programs:
@@ -84,14 +84,14 @@ def test_programs_of_the_readmes_run(page: str, tmp_path: Path) -> None:
         assert done.stderr == ""
 
 
-def test_commands_of_the_helpers_readme_run() -> None:
+def test_the_commands_in_the_readme_of_the_helper_run() -> None:
     (command,) = blocks("sh", (ROOT / "lilux/proc/README.md").read_text())
     script = f"PATH={SCRIPTS}:$PATH; {command}"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["stdout"] == "hello\n"
 
 
-def test_links_and_files_that_the_pages_name_exist() -> None:
+def test_linked_files_and_scripts_exist() -> None:
     for page in [
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/**/*.md"),
@@ -111,7 +111,7 @@ def test_every_decision_is_listed() -> None:
     assert listed == {path.name for path in folder.glob("0*.md")}
 
 
-def test_three_packages_form_the_workspace_and_share_their_versions_bounds() -> None:
+def test_every_package_has_the_same_python_and_bounds_its_dependencies() -> None:
     workspace = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["workspace"]
     assert workspace["members"] == ["lilux/proc", "lilux/kernel", "rye"]
     for member in workspace["members"]:
@@ -121,7 +121,7 @@ def test_three_packages_form_the_workspace_and_share_their_versions_bounds() -> 
             assert "<" in dependency, f"{dependency} has no upper bound"
 
 
-def test_no_file_records_where_packages_come_from() -> None:
+def test_uv_lock_is_not_committed() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
     )

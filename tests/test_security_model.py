@@ -1,4 +1,4 @@
-"""The security model is true: what it names exists, and every attack is in it."""
+"""Every test that the security model names exists, and every attack test is named in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MODEL = (ROOT / "docs" / "security.md").read_text()
 FOLDERS = ("lilux/proc/tests", "lilux/kernel/tests", "rye/tests", "tests")
-# These show that a defence is not in the way, or that a test would find what it seeks.
+# These show that a defence does not block normal use, or that a test would detect an attack.
 NOT_PROMISES = {
     "test_a_signed_tool_under_another_extension_is_read_as_that_and_is_no_item",
     "test_an_ai_folder_of_the_users_own_group_is_closed_enough",
@@ -21,7 +21,7 @@ NAMED = sorted(set(re.findall(r"`(test_\w+)::(test_\w+)`", MODEL)))
 
 
 def functions_of(path: Path) -> set[str]:
-    """The test functions of a file, those of classes too."""
+    """Return the names of all test functions in a file."""
     return {
         node.name
         for node in ast.walk(ast.parse(path.read_text()))

@@ -11,7 +11,7 @@ from rye.errors import ItemFormatError, ItemIdError
 from rye.items.element import ItemFile
 from rye.items.metadata import parse_metadata
 from rye.spaces.ids import check_item_id
-from rye.trust.key_entry import (
+from rye.trust.key_format import (
     EntryFormatError,
     is_public_key,
     parse_trusted_key,

@@ -7,14 +7,14 @@
 
     result = rye.execute_blocking("rye/bash/bash", {"command": "echo hi"})  # without an event loop
 
-Importing this loads nothing else; a name loads its module when it is first used.
+Importing this package loads none of its modules. Each name loads its module on first use.
 """
 
 from __future__ import annotations
 
 from lilux.exports import lazy_exports
 
-# Type checkers take this for typing's own, whose import would cost more than all the rest.
+# Type checkers treat this like typing.TYPE_CHECKING, without the slow import of typing.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rye.context import Context

@@ -1,4 +1,4 @@
-"""What a call may know of the machine, read once at the edge and never changed."""
+"""What a call knows about the machine: read once at the start, and immutable."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from lilux.record import Record
 
 
 class Context(Record, frozen=True, kw_only=True):
-    """The roots of the spaces and the environment. No station looks these up by itself.
+    """The roots of the spaces, and the environment. Nothing else in Rye reads these.
 
-    Paths are absolute and resolved. ``user_space`` is the folder that *contains* the user's
-    ``.ai``, as ``project_path`` contains the project's; ``system_space`` contains the ``.ai`` that
-    ships with Rye.
+    Paths are absolute and resolved. ``project_path``, ``user_space`` and ``system_space`` are the
+    folders that *contain* the ``.ai`` of the project, of the user and of Rye.
     """
 
     project_path: Path
@@ -30,7 +29,7 @@ class Context(Record, frozen=True, kw_only=True):
         user_space: Path | str | None = None,
         system_space: Path | str | None = None,
     ) -> Context:
-        """Fills what is not given from the working directory, ``$USER_SPACE`` or home, and Rye."""
+        """Take defaults from the working directory, ``$USER_SPACE`` or the home, and Rye."""
         environ = dict(os.environ)
         user = user_space or environ.get("USER_SPACE") or Path.home()
         return cls(

@@ -3,37 +3,37 @@
 ::
 
     RyeError
-    ├── ItemIdError                 an id that cannot name an item (also a ValueError)
-    ├── ItemNotFoundError           nothing bears that id; carries the nearest names
-    ├── AmbiguousIdError            a short id that two files of one space bear
-    ├── ItemFormatError             a file whose metadata cannot be read; carries file and line
-    │   └── NoMetadataError         a file that declares nothing: a helper file, not an item
-    ├── UnsafePathError             a path that leaves its space, or an item that is no plain file
-    ├── TrustError                  carries the item; ends in the command that mends it
-    │   ├── UnsignedError
-    │   ├── ChangedError            signed, then changed
-    │   ├── ForgedError             the signature is not by the key that it names
-    │   ├── UntrustedKeyError       a key that nobody here vouches for
+    ├── ItemIdError                 an invalid item id (also a ValueError)
+    ├── ItemNotFoundError           no item has this id; ``nearest`` has similar ids
+    ├── AmbiguousIdError            several files have this id
+    ├── ItemFormatError             a file with unreadable metadata; has ``path`` and ``line``
+    │   └── NoMetadataError         a file without metadata: a helper file, not an item
+    ├── UnsafePathError             a path outside its space, or an item that is not a regular file
+    ├── TrustError                  an item that may not run because of its signature
+    │   ├── UnsignedError           no signature line
+    │   ├── ChangedError            changed after it was signed
+    │   ├── ForgedError             the signature was not made by the key that it names
+    │   ├── UntrustedKeyError       signed by a key that the user does not trust
     │   └── KeyStoreError           a trust store entry or a private key that cannot be used
     ├── ChainError (also a ValueError)
-    │   ├── MissingExecutorError
-    │   ├── ChainCycleError
-    │   ├── ChainDepthError
-    │   ├── UnknownPrimitiveError
-    │   └── ChainValidationError    carries every issue that was found
-    ├── ParameterError              parameters that do not fit the schema; carries every issue
-    ├── LockError                   carries the lockfile's path
-    │   ├── LockCorruptError
-    │   ├── LockMissingError        frozen mode, and no lockfile
-    │   ├── LockUpgradeError        validly signed, other content than pinned
-    │   ├── LockTamperedError       other content than pinned, and not validly signed
+    │   ├── MissingExecutorError    an element names an executor that does not exist
+    │   ├── ChainCycleError         an element is its own executor, directly or indirectly
+    │   ├── ChainDepthError         more elements than allowed
+    │   ├── UnknownPrimitiveError   the chain ends in an unknown primitive
+    │   └── ChainValidationError    elements that do not fit together; has ``issues``
+    ├── ParameterError              parameters that do not match the schema; has ``issues``
+    ├── LockError                   has ``lockfile``
+    │   ├── LockCorruptError        a malformed lockfile
+    │   ├── LockMissingError        frozen mode without a lockfile
+    │   ├── LockUpgradeError        the content differs from the pin, and is validly signed
+    │   ├── LockTamperedError       the content differs from the pin, and is not validly signed
     │   └── LockShadowedError       the pinned item is now found in another place
-    ├── AnchorError                 an anchor or its dependencies that cannot be used
-    ├── InterpreterMissingError     a runtime's interpreter is not on this machine
-    ├── ConfigTemplateError         a command template that cannot be rendered
-    └── ArgumentTooLongError        parameters that no argv can hold; names the runtime that can
+    ├── AnchorError                 an anchor, or one of its dependencies, that cannot be used
+    ├── InterpreterMissingError     the interpreter of a runtime is not installed
+    ├── ConfigTemplateError         a template of the configuration that cannot be rendered
+    └── ArgumentTooLongError        parameters that are too long for an argument list
 
-Messages are lower-case, name the thing, and end in what to do. An expected failure of a tool (an
+Messages are lower-case, name the object, and end in what to do. An expected failure of a tool (an
 exit code, a timeout) is a result, not an exception; ``PrimitiveExecutor.execute()`` turns both
 into an ``ExecutionResult``.
 """
@@ -45,7 +45,7 @@ from pathlib import Path
 
 
 class RyeError(Exception):
-    """The root. Its text is ``reason``, then ``hint``: what to do next."""
+    """The base of all errors. Its text is ``reason``, then ``hint``: what to do next."""
 
     def __init__(self, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{reason}; {hint}" if hint else reason)
@@ -54,11 +54,11 @@ class RyeError(Exception):
 
 
 class ItemIdError(RyeError, ValueError):
-    """An id that cannot name an item."""
+    """An invalid item id."""
 
 
 class ItemNotFoundError(RyeError):
-    """Nothing bears that id."""
+    """No item has this id. ``nearest`` has similar ids."""
 
     def __init__(self, message: str, *, hint: str = "", nearest: Sequence[str] = ()) -> None:
         super().__init__(message, hint=hint)
@@ -66,7 +66,7 @@ class ItemNotFoundError(RyeError):
 
 
 class AmbiguousIdError(RyeError):
-    """A short id that more than one file of the deciding space bears."""
+    """Several files have this id."""
 
 
 class ItemFormatError(RyeError):
@@ -80,23 +80,23 @@ class ItemFormatError(RyeError):
 
 
 class NoMetadataError(ItemFormatError):
-    """A file that declares no metadata at all: a helper beside the items, not an item."""
+    """A file without metadata: a helper file, not an item."""
 
 
 class UnsafePathError(RyeError):
-    """A path that leaves its space, or an item that is no plain file."""
+    """A path outside its space, or an item that is not a regular file."""
 
 
 class TrustError(RyeError):
-    """An item that may not run because of who signed it, or that nobody did."""
+    """An item that may not run because of its signature."""
 
 
 class UnsignedError(TrustError):
-    """There is no signature line."""
+    """The item has no signature line."""
 
 
 class ChangedError(TrustError):
-    """The content is not what was signed."""
+    """The item was changed after it was signed."""
 
 
 class ForgedError(TrustError):
@@ -104,7 +104,7 @@ class ForgedError(TrustError):
 
 
 class UntrustedKeyError(TrustError):
-    """The key that signed is not one that the user vouches for."""
+    """The item is signed by a key that the user does not trust."""
 
 
 class KeyStoreError(TrustError):
@@ -116,19 +116,19 @@ class ChainError(RyeError, ValueError):
 
 
 class MissingExecutorError(ChainError):
-    """An element names an executor that is not there."""
+    """An element names an executor that does not exist."""
 
 
 class ChainCycleError(ChainError):
-    """An element is its own executor, directly or through others."""
+    """An element is its own executor, directly or indirectly."""
 
 
 class ChainDepthError(ChainError):
-    """More elements than ``MAX_CHAIN_DEPTH``."""
+    """The chain has more elements than ``MAX_CHAIN_DEPTH``."""
 
 
 class UnknownPrimitiveError(ChainError):
-    """A chain that ends in something that no primitive is registered for."""
+    """The chain ends in an item for which no primitive is registered."""
 
 
 class _IssuesError(RyeError):
@@ -142,11 +142,11 @@ class ChainValidationError(_IssuesError, ChainError):
 
 
 class ParameterError(_IssuesError):
-    """Parameters that do not fit the tool's schema. Values are never repeated."""
+    """Parameters that do not match the tool's schema. The message never has their values."""
 
 
 class LockError(RyeError):
-    """A lockfile that is violated, missing or unreadable."""
+    """A lockfile that is missing, malformed, or does not match."""
 
     def __init__(self, message: str, *, lockfile: Path, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -154,19 +154,19 @@ class LockError(RyeError):
 
 
 class LockCorruptError(LockError):
-    """A lockfile that is not what it should be."""
+    """A malformed lockfile."""
 
 
 class LockMissingError(LockError):
-    """Frozen mode, and no lockfile."""
+    """Frozen mode without a lockfile."""
 
 
 class LockUpgradeError(LockError):
-    """An element has other content than pinned, and is validly signed."""
+    """The content of an element differs from the pin, and is validly signed."""
 
 
 class LockTamperedError(LockError):
-    """An element has other content than pinned, and is not validly signed."""
+    """The content of an element differs from the pin, and is not validly signed."""
 
 
 class LockShadowedError(LockError):
@@ -174,16 +174,16 @@ class LockShadowedError(LockError):
 
 
 class AnchorError(RyeError):
-    """An anchor or one of its dependencies cannot be used."""
+    """An anchor, or one of its dependencies, that cannot be used."""
 
 
 class InterpreterMissingError(RyeError):
-    """The interpreter of a runtime is not on this machine."""
+    """The interpreter of a runtime is not installed."""
 
 
 class ConfigTemplateError(RyeError):
-    """A template of the chain's configuration cannot be rendered."""
+    """A template of the configuration that cannot be rendered."""
 
 
 class ArgumentTooLongError(RyeError):
-    """Parameters that no argument list can hold."""
+    """Parameters that are too long for an argument list."""

@@ -1,4 +1,4 @@
-"""Anchors: when they are active, where they point, and what may not lead elsewhere."""
+"""Anchors: when they are active, where they point, and which links are refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_a_declaration_there_is_no_anchor(workshop: Workshop) -> None:
     assert resolve_anchor([workshop.primitive()], workshop.context) is None
 
 
-def test_mode_auto_wants_one_of_the_markers_in_the_tools_folder(workshop: Workshop) -> None:
+def test_mode_auto_requires_a_marker_in_the_folder_of_the_tool(workshop: Workshop) -> None:
     spec = {"markers_any": ["__init__.py", "pyproject.toml"]}
     assert resolved(workshop, spec) is None
     folder = workshop.tools("project") / "pkg/sub"
@@ -112,7 +112,7 @@ def test_a_tool_changes_single_keys_of_its_runtime(workshop: Workshop) -> None:
     assert found.lib == workshop.tools("system") / "lang/lib"
 
 
-def test_paths_are_put_before_and_after(workshop: Workshop) -> None:
+def test_paths_are_prepended_and_appended(workshop: Workshop) -> None:
     lib = workshop.tools("system") / "lang/lib/python"
     lib.mkdir(parents=True)
     spec = {
@@ -141,7 +141,7 @@ def test_paths_are_put_before_and_after(workshop: Workshop) -> None:
     assert apply_anchor(before, None) == before
 
 
-def test_a_path_that_would_become_two_is_refused(tmp_path: Path) -> None:
+def test_a_path_with_a_separator_is_refused(tmp_path: Path) -> None:
     """A folder named ``x:/tmp/evil`` must not add ``/tmp/evil`` to the module path."""
     workshop = Workshop(tmp_path / "x:evil")
     spec = {"mode": "always", "env_paths": {"PYTHONPATH": {"prepend": ["{anchor_path}"]}}}
@@ -155,7 +155,7 @@ def test_a_path_that_would_become_two_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_path_is_refused(workshop: Workshop) -> None:
-    """It would stand for the current directory."""
+    """An empty entry would mean the current directory."""
     spec = {"mode": "always", "env_paths": {"P": {"append": ["${UNSET}"]}}}
     anchor = active(workshop, spec)
     with pytest.raises(AnchorError) as caught:
@@ -166,7 +166,7 @@ def test_an_empty_path_is_refused(workshop: Workshop) -> None:
     )
 
 
-def test_a_name_without_meaning_is_refused(workshop: Workshop) -> None:
+def test_an_unknown_name_is_refused(workshop: Workshop) -> None:
     spec = {"mode": "always", "env_paths": {"P": {"append": ["{runtime_lib}"]}}}
     anchor = active(workshop, spec)
     with pytest.raises(AnchorError) as caught:
@@ -178,7 +178,7 @@ def test_a_name_without_meaning_is_refused(workshop: Workshop) -> None:
     )
 
 
-def test_the_folder_of_an_anchor_lies_between_runtime_and_tool(workshop: Workshop) -> None:
+def test_the_cwd_of_an_anchor_overrides_the_runtime_and_not_the_tool(workshop: Workshop) -> None:
     spec = {"mode": "always", "cwd": "{anchor_path}/data"}
     config = {"command": "x", "cwd": "/runtime"}
 
@@ -202,7 +202,7 @@ def test_a_folder_of_an_anchor_is_never_a_template(tmp_path: Path) -> None:
     assert built.config["cwd"] == str(workshop.tools("project") / "pkg/sub/sub")
 
 
-def test_a_library_is_known_also_if_the_anchor_is_not_active(workshop: Workshop) -> None:
+def test_a_library_is_known_even_if_the_anchor_is_not_active(workshop: Workshop) -> None:
     lib = workshop.tools("system") / "lang/lib"
     lib.mkdir(parents=True)
     elements = chain(workshop, {"mode": "never", "lib": "lib"})
@@ -218,14 +218,14 @@ def test_a_library_is_a_plain_path_below_its_runtime(workshop: Workshop, lib: st
     )
 
 
-def test_a_library_that_is_missing_is_refused(workshop: Workshop) -> None:
+def test_a_missing_library_is_refused(workshop: Workshop) -> None:
     path = workshop.tools("system") / "lang/lib"
     assert refused(workshop, {"mode": "always", "lib": "lib"}) == (
         f"{runtime_file(workshop)}: anchor.lib: {path} is not a folder; create it"
     )
 
 
-def test_a_library_that_a_link_leads_out_of_the_space_is_refused(workshop: Workshop) -> None:
+def test_a_library_linked_out_of_the_space_is_refused(workshop: Workshop) -> None:
     (workshop.root / "elsewhere").mkdir()
     runtime_file(workshop).parent.mkdir(parents=True)
     (runtime_file(workshop).parent / "lib").symlink_to(workshop.root / "elsewhere")
@@ -235,7 +235,7 @@ def test_a_library_that_a_link_leads_out_of_the_space_is_refused(workshop: Works
     )
 
 
-def test_a_marker_that_a_link_leads_out_is_refused(workshop: Workshop) -> None:
+def test_a_marker_linked_from_elsewhere_is_refused(workshop: Workshop) -> None:
     outside = workshop.root / "outside.py"
     outside.write_text("")
     marker = workshop.tools("project") / "pkg/sub/__init__.py"
@@ -253,7 +253,7 @@ def test_a_marker_that_a_link_leads_out_is_refused(workshop: Workshop) -> None:
     assert resolved(workshop, {"markers_any": ["__init__.py"]}) is None
 
 
-def test_a_root_that_a_link_leads_out_of_the_space_is_refused(workshop: Workshop) -> None:
+def test_a_root_linked_out_of_the_space_is_refused(workshop: Workshop) -> None:
     outside = workshop.root / "outside"
     outside.mkdir()
     (workshop.tools("project") / "pkg").symlink_to(outside)
@@ -264,9 +264,7 @@ def test_a_root_that_a_link_leads_out_of_the_space_is_refused(workshop: Workshop
 
 
 @pytest.mark.parametrize("where", ["{anchor_path}/vendor", "vendor", "{anchor_path}/vendor/deep"])
-def test_a_path_that_a_link_leads_out_of_the_anchor_is_refused(
-    workshop: Workshop, where: str
-) -> None:
+def test_a_path_linked_out_of_the_anchor_is_refused(workshop: Workshop, where: str) -> None:
     outside = workshop.root / "outside"
     (outside / "deep").mkdir(parents=True)
     spec = {"mode": "always", "env_paths": {"P": {"append": [where]}}}
@@ -281,7 +279,7 @@ def test_a_path_that_a_link_leads_out_of_the_anchor_is_refused(
     )
 
 
-def test_a_folder_that_a_link_leads_out_of_the_anchor_is_refused(workshop: Workshop) -> None:
+def test_a_cwd_linked_out_of_the_anchor_is_refused(workshop: Workshop) -> None:
     root = workshop.tools("project") / "pkg/sub"
     root.mkdir(parents=True)
     (root / "data").symlink_to("/")

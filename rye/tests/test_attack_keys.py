@@ -38,7 +38,7 @@ def test_a_link_to_the_keys_of_a_checkout_planted_in_an_open_ai_folder_does_not_
     (world.user / "trusted_keys").symlink_to(world.project / "trusted_keys")
     (problem,) = problems(world)
     assert problem == (
-        f"{world.user} may be changed by others (mode 0777); close it with: chmod go-w {world.user}"
+        f"{world.user} is writable by other users (mode 0777); fix it with: chmod go-w {world.user}"
     )
 
 
@@ -49,7 +49,7 @@ def test_keys_in_an_ai_folder_owned_by_someone_else_do_not_count(world: TrustWor
     (problem,) = problems(world)
     assert problem == (
         f"{world.user} belongs to another user (uid 12345); "
-        "make it yours, or use a user space that is"
+        "change its owner, or use a user space that belongs to you"
     )
 
 
@@ -69,7 +69,7 @@ def test_an_own_key_in_an_ai_folder_owned_by_someone_else_does_not_count(
     ensure_keypair(world.user / "keys")
     os.chown(world.user, 12345, -1)
     (entry,) = world.store().entries()
-    assert not entry.counts
+    assert not entry.trusted
     assert entry.problem.startswith(f"{world.user} belongs to another user (uid 12345)")
 
 
@@ -107,13 +107,11 @@ def test_a_project_whose_ai_folder_belongs_to_someone_else_can_vouch_for_nothing
     os.chown(project.path / ".ai", 12345, 12345)
     result = project.run("theirs")
     assert result.metadata["error_type"] == "UntrustedKeyError"
-    assert "which the project brings as that of 'mallory' and you have not approved" in str(
-        result.error
-    )
+    assert "which this project lists as mallory's; you have not approved it" in str(result.error)
 
 
 def _entry_of_mallory() -> bytes:
-    from rye.trust.key_entry import render_trusted_key, trusted_key
+    from rye.trust.key_format import render_trusted_key, trusted_key
 
     return render_trusted_key(trusted_key(MALLORY.public, "mallory", "2026-11-03T14:25:30Z"))
 

@@ -1,4 +1,4 @@
-"""A call without an event loop: the same result, and nothing loaded that it does not need."""
+"""A call without an event loop has the same result and loads only what it needs."""
 
 from __future__ import annotations
 
@@ -67,19 +67,21 @@ def comparable(result: ExecutionResult) -> dict[str, Any]:
         ("rye/core/primitives/subprocess", {"command": "no-such-program"}, {}),
     ],
 )
-def test_a_call_has_the_result_that_it_has_in_an_event_loop(
+def test_a_call_has_the_same_result_as_in_an_event_loop(
     project: Project, item_id: str, parameters: dict[str, Any] | None, options: dict[str, Any]
 ) -> None:
     project.command("fails", "sh", "-c", "echo part; echo why >&2; exit 3")
     project.command("slow", "sleep", "600")
     project.tool("unsigned.sh", TOOL, signed=False)
-    project.run(item_id, parameters, **options)  # makes the lockfile, if the call does
+    project.run(
+        item_id, parameters, **options
+    )  # so that the lockfile exists, if the call makes one
     expected = project.run(item_id, parameters, **options)
     result = execute_blocking(item_id, parameters, context=project.context, **options)
     assert comparable(result) == comparable(expected)
 
 
-def test_the_lockfile_is_made_and_held(project: Project) -> None:
+def test_the_lockfile_is_made_and_checked(project: Project) -> None:
     refused = execute_blocking("say", context=project.context, frozen=True)
     assert refused.metadata["error_type"] == "LockMissingError"
     first = execute_blocking("say", context=project.context)
@@ -134,7 +136,7 @@ def test_a_later_call_reads_the_file_again(project: Project) -> None:
     assert refused.metadata["error_type"] == "LockTamperedError"
 
 
-def test_output_is_handed_on(project: Project) -> None:
+def test_output_is_passed_to_the_callback(project: Project) -> None:
     seen: list[tuple[str, str]] = []
     result = execute_blocking(
         "say",
@@ -158,7 +160,7 @@ def test_a_chain_that_ends_in_another_primitive_gets_an_event_loop(project: Proj
     assert (result.success, result.data) == (True, {"ok": True})
 
 
-def test_an_interrupt_is_raised_once_the_tool_and_its_tree_are_gone(
+def test_an_interrupt_is_raised_after_the_whole_tree_has_ended(
     project: Project, tmp_path: Path
 ) -> None:
     tree = Tree(tmp_path / "tree")

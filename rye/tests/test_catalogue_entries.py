@@ -126,7 +126,7 @@ class TestOneEntry:
     def test_an_ambiguous_short_id_is_refused(self, project: Project) -> None:
         write(project, "a/hello.yaml")
         write(project, "b/hello.yaml")
-        with pytest.raises(AmbiguousIdError, match="short id 'hello' is borne by 'a/hello'"):
+        with pytest.raises(AmbiguousIdError, match="short id 'hello' is ambiguous: 'a/hello'"):
             Catalogue(project.context).entry("hello")
 
     def test_a_helper_file_is_not_an_item(self, project: Project) -> None:

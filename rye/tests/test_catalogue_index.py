@@ -84,7 +84,7 @@ def test_a_link_whose_target_is_removed_is_reported(project: Project) -> None:
     target.unlink()
     catalogue = Catalogue(project.context)
     assert catalogue.summaries() == ()
-    assert "alias.yaml: is not a plain file" in catalogue.problems()[0]
+    assert "alias.yaml: is not a regular file" in catalogue.problems()[0]
 
 
 def test_a_catalogue_notices_changes_between_queries(project: Project) -> None:

@@ -64,7 +64,7 @@ def test_a_primitive_needs_no_file(project: Project) -> None:
     assert primitive.executor_id is None
 
 
-def test_the_file_of_a_primitive_in_the_system_space_brings_its_schema(project: Project) -> None:
+def test_a_primitive_file_in_the_system_space_adds_its_schema(project: Project) -> None:
     project.yaml(
         SUBPROCESS,
         space="system",
@@ -77,9 +77,7 @@ def test_the_file_of_a_primitive_in_the_system_space_brings_its_schema(project: 
 
 
 @pytest.mark.parametrize("space", ["project", "user"])
-def test_no_project_or_user_file_takes_the_place_of_a_primitive(
-    project: Project, space: str
-) -> None:
+def test_a_project_or_user_file_cannot_replace_a_primitive(project: Project, space: str) -> None:
     project.yaml(SUBPROCESS, space=space, executor_id="evil/runtime")  # type: ignore[arg-type] # a parameter of this test
     project.yaml("hello", executor_id=SUBPROCESS)
     chain = build(project, "hello")
@@ -111,7 +109,7 @@ def test_eleven_elements_do_not_pass(project: Project) -> None:
     )
 
 
-def test_a_circle_is_told_from_where_it_begins(project: Project) -> None:
+def test_a_cycle_is_reported_from_its_first_element(project: Project) -> None:
     project.yaml("tools/start", executor_id="loop/a")
     project.yaml("loop/a", executor_id="loop/b")
     last = project.yaml("loop/b", executor_id="loop/a")
@@ -126,7 +124,7 @@ def test_an_item_cannot_be_its_own_executor(project: Project) -> None:
     assert "(tools/self → tools/self)" in refusal(project, "tools/self", ChainCycleError)
 
 
-def test_a_missing_executor_is_a_value_error_that_names_who_needs_it(project: Project) -> None:
+def test_a_missing_executor_is_a_value_error_that_names_the_child(project: Project) -> None:
     tool = project.yaml("tools/hello", executor_id="runtimes/nowhere")
     message = refusal(project, "tools/hello", MissingExecutorError)
     assert issubclass(MissingExecutorError, ValueError)
@@ -136,7 +134,7 @@ def test_a_missing_executor_is_a_value_error_that_names_who_needs_it(project: Pr
     )
 
 
-def test_a_misspelt_executor_is_asked_back(project: Project) -> None:
+def test_a_misspelt_executor_gets_a_suggestion(project: Project) -> None:
     project.yaml("tools/hello", executor_id="runtimes/plian")
     project.yaml("runtimes/plain", executor_id=SUBPROCESS)
     message = refusal(project, "tools/hello", MissingExecutorError)
@@ -162,7 +160,7 @@ def test_a_system_tool_uses_the_system_runtime_even_if_the_project_has_one(
     assert build(project, "tools/shipped")[1].path == shipped
 
 
-def test_an_executor_id_that_leads_out_is_a_fault_of_the_file(project: Project) -> None:
+def test_an_executor_id_outside_of_the_space_is_a_format_error(project: Project) -> None:
     tool = project.yaml("tools/hello", executor_id="../../etc/passwd")
     message = refusal(project, "tools/hello", ItemFormatError)
     assert message.startswith(f"{tool}:4: expected an item id in 'executor_id'")
@@ -193,7 +191,7 @@ def test_a_changed_file_is_not_even_parsed(project: Project) -> None:
     assert refusal(project, "tools/hello", ChangedError).startswith("tools/hello was changed")
 
 
-def test_an_unknown_tool_is_not_found_with_the_nearest_names(project: Project) -> None:
+def test_an_unknown_tool_is_reported_with_the_nearest_names(project: Project) -> None:
     project.yaml("tools/hello", executor_id=SUBPROCESS)
     with pytest.raises(ItemNotFoundError) as caught:
         build(project, "tools/helo")

@@ -1,4 +1,4 @@
-"""The caches: used while nothing changed, dropped as soon as building anew would differ."""
+"""The caches: used while nothing changed, dropped as soon as a new build would differ."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ def test_an_unchanged_chain_is_built_once(project: Project) -> None:
     within(project, body)
 
 
-def test_the_caches_hold_entries_with_the_hash_of_what_they_were_made_from(
+def test_cache_entries_have_the_hash_of_their_files(
     project: Project,
 ) -> None:
     from hashlib import sha256
@@ -71,8 +71,8 @@ def test_a_changed_element_gives_a_new_chain(project: Project, name: str) -> Non
     within(project, body)
 
 
-def test_content_counts_and_not_the_time_stamp(project: Project) -> None:
-    """A change of equal length under the old time stamp is seen."""
+def test_content_is_compared_and_not_the_time_stamp(project: Project) -> None:
+    """A change of equal length with the old time stamp is noticed."""
     import os
 
     tool = project.yaml("tools/hello", executor_id="runtimes/plain", description="one")
@@ -98,7 +98,7 @@ def test_a_file_that_appears_in_a_higher_space_shadows_a_cached_element(project:
     within(project, body)
 
 
-def test_a_key_that_is_trusted_no_more_stops_a_cached_chain(project: Project) -> None:
+def test_a_removed_key_invalidates_a_cached_chain(project: Project) -> None:
     public_key = project.user / ".ai" / "keys" / "public_key.pem"
     TrustStore(project.context).add(public_key.read_bytes(), "a friend")
     for file in public_key.parent.iterdir():
@@ -114,7 +114,7 @@ def test_a_key_that_is_trusted_no_more_stops_a_cached_chain(project: Project) ->
     within(project, body)
 
 
-def test_a_file_that_is_gone_stops_a_cached_chain(project: Project) -> None:
+def test_a_removed_file_invalidates_a_cached_chain(project: Project) -> None:
     def body(executor: PrimitiveExecutor) -> None:
         tool = executor._build_chain("tools/hello")[0].path
         assert tool is not None
@@ -125,7 +125,7 @@ def test_a_file_that_is_gone_stops_a_cached_chain(project: Project) -> None:
     within(project, body)
 
 
-def test_a_link_to_the_same_content_elsewhere_does_not_pass_for_a_cached_file(
+def test_a_link_to_the_same_content_invalidates_a_cached_chain(
     project: Project, tmp_path: Path
 ) -> None:
     def body(executor: PrimitiveExecutor) -> None:
@@ -140,13 +140,13 @@ def test_a_link_to_the_same_content_elsewhere_does_not_pass_for_a_cached_file(
     within(project, body)
 
 
-def test_a_bounded_dict_forgets_the_oldest() -> None:
+def test_a_bounded_dict_drops_the_oldest_entry() -> None:
     cache: BoundedDict[str, int] = BoundedDict(2)
     cache["a"], cache["b"], cache["b"], cache["c"] = 1, 2, 3, 4
     assert cache == {"b": 3, "c": 4}
 
 
-def test_calls_at_once_share_the_caches(project: Project) -> None:
+def test_concurrent_calls_share_the_caches(project: Project) -> None:
     project.command("tools/echo", "/bin/echo", "hi")
 
     async def call() -> list[object]:
@@ -158,7 +158,7 @@ def test_calls_at_once_share_the_caches(project: Project) -> None:
     assert [getattr(result, "error", "?") for result in results] == [None] * 20
 
 
-def test_a_call_that_has_read_other_bytes_does_not_take_a_cached_chain(project: Project) -> None:
+def test_a_call_that_read_other_bytes_does_not_use_a_cached_chain(project: Project) -> None:
     library = Library(project.context)
     first = library.snapshot()
     files = first.files([first.resolve("tools/hello")])

@@ -1,4 +1,4 @@
-"""ChainValidator on chains made by hand: what the resolver would not even offer is refused too."""
+"""ChainValidator on hand-made chains, also on those that the resolver would never build."""
 
 import asyncio
 from pathlib import Path
@@ -71,12 +71,12 @@ def test_a_mutable_element_behind_a_system_one_is_found_deep_in_the_chain() -> N
     assert len(issues(*chain)) == 1
 
 
-def test_bundles_count_as_system() -> None:
+def test_bundles_have_the_precedence_of_the_system_space() -> None:
     tool = element("tool", "system", bundle="acme")
     assert issues(tool, element("runtime", "system", bundle="rye")) == ()
 
 
-def test_inputs_that_the_child_does_not_put_out_are_named() -> None:
+def test_missing_inputs_are_named() -> None:
     child = element("tool", outputs=("text", "json"))
     parent = element("runtime", inputs=("text", "image", "audio"))
     assert issues(child, parent) == (
@@ -197,7 +197,7 @@ def test_only_the_files_of_elements_that_do_not_fit_are_named() -> None:
     assert caught.value.hint == f"correct {inner.path} or {primitive.path}"
 
 
-def test_a_chain_that_was_valid_does_not_vouch_for_a_changed_one_in_a_warm_executor(
+def test_a_warm_executor_validates_a_changed_chain_again(
     tmp_path: Path,
 ) -> None:
     project = Project(tmp_path)

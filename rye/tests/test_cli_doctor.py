@@ -228,7 +228,7 @@ class TestTrust:
         found = on(trust_findings(console.project.context), "trust store")
 
         assert found == Finding(
-            "problem", "trust store", f"{path}: it is not TOML; mend it, or remove it"
+            "problem", "trust store", f"{path}: is not valid TOML; fix or remove it"
         )
 
     def test_a_folder_that_others_may_change_is_a_problem(self, console: Console) -> None:
@@ -239,7 +239,7 @@ class TestTrust:
         found = on(trust_findings(console.project.context), "trust store")
 
         assert found.state == "problem"
-        assert "may be changed by others" in found.message
+        assert "is writable by other users" in found.message
 
 
 class TestItems:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from rye.trust.key_entry import render_trusted_key, trusted_key
+from rye.trust.key_format import render_trusted_key, trusted_key
 from rye_console import Console
 from trust_world import CREATED, Key
 

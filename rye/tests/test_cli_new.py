@@ -241,7 +241,7 @@ def test_no_tool_is_written_through_a_link_out_of_the_space(
     refused = console("new", "team/a")
 
     assert refused.code == 1
-    assert "a symbolic link leads out of" in refused.stderr
+    assert "a symbolic link points outside" in refused.stderr
     assert list(elsewhere.iterdir()) == []
 
 

@@ -294,8 +294,8 @@ def test_a_timeout_shows_what_was_said_until_then(project: Project, run: Conduct
     assert done == Completed(
         124,
         "begun\n",
-        "rye: 'tools/says': Command timed out after 0.3 seconds; give it more time, or less to "
-        "do\n",
+        "rye: 'tools/says': Command timed out after 0.3 seconds; raise the timeout, or reduce "
+        "the work\n",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rye.trust.key_entry import render_trusted_key, trusted_key
+from rye.trust.key_format import render_trusted_key, trusted_key
 from rye_console import Console
 from trust_world import CREATED, Key
 
@@ -111,16 +111,16 @@ def test_an_entry_that_cannot_be_used_is_listed_with_its_fault(by_alice: Console
 
     assert done.code == 0
     assert "unusable" in done.stdout
-    assert "it is not TOML; mend it, or remove it" in done.stderr
+    assert "is not valid TOML; fix or remove it" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["add", "nope.pem"], 4, "cannot trust this key: cannot read "),
-        (["add", "0123456789abcdef"], 4, "no key 0123456789abcdef in "),
-        (["remove", "0123456789abcdef"], 4, "it is not in the trust store; see what is with: "),
-        (["remove", "../x"], 4, "'../x' is no fingerprint; see which keys there are with: "),
+        (["add", "0123456789abcdef"], 4, "key 0123456789abcdef is not in "),
+        (["remove", "0123456789abcdef"], 4, "it is not in the trust store; list the keys with: "),
+        (["remove", "../x"], 4, "'../x' is not a fingerprint; list the keys with: "),
         (["add", "0123456789abcdef", "--owner", "x"], 2, "says itself whose it is"),
     ],
 )

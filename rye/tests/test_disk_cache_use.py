@@ -1,4 +1,4 @@
-"""A chain that was parsed and verified before: what is spared, and what is decided anew."""
+"""Calls with a warm disk cache: what is reused, and what is decided again every time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lilux.primitives.signing import compute_key_fingerprint
 from rye.cache.disk import cache_of
 from rye.executor.locks.file import lockfile_from_json, lockfile_to_json
 from rye.items.element import Metadata, metadata_from_json, metadata_to_json
-from rye.trust.key_entry import render_trusted_key, trusted_key
+from rye.trust.key_format import render_trusted_key, trusted_key
 from rye_project import Project
 from trust_world import CREATED, Key
 
@@ -51,32 +51,32 @@ def said(project: Project, **parameters: str) -> str:
     return str(result.data["stdout"])
 
 
-def trust_somebody_else(project: Project) -> tuple[Key, Path]:
-    """Lets the user vouch for another key, which signs the tool; gives the key and its entry."""
+def trust_another_key(project: Project) -> tuple[Key, Path]:
+    """Sign the tool with another trusted key; return the key and its trust store entry."""
     key = Key.new()
     folder = project.user / ".ai" / "trusted_keys"
     folder.mkdir(mode=0o700)
     entry = folder / f"{key.fingerprint}.toml"
-    entry.write_bytes(render_trusted_key(trusted_key(key.public, "somebody", CREATED)))
+    entry.write_bytes(render_trusted_key(trusted_key(key.public, "alice", CREATED)))
     entry.chmod(0o600)
     tool = project.path / ".ai" / "tools" / "say.sh"
     tool.write_bytes(key.sign(TOOL.encode()))
     return key, entry
 
 
-def test_the_second_process_finds_everything_and_says_the_same(project: Project) -> None:
+def test_later_processes_find_everything_and_give_the_same_result(project: Project) -> None:
     assert said(project) == "hello\n"
     kept = {path: path.stat().st_mtime_ns for path in entries(project) if path.is_file()}
     assert len(kept) >= 8
     assert said(project) == "hello\n"
-    # The first run made the lockfile, which the second has met for the first time.
+    # The first run wrote the lockfile; the second was the first to read it.
     before = {path: path.stat().st_mtime_ns for path in entries(project) if path.is_file()}
     assert len(before) == len(kept) + 1
     assert said(project) == "hello\n"
     assert {path: path.stat().st_mtime_ns for path in entries(project) if path.is_file()} == before
 
 
-def test_a_cache_full_of_rubbish_costs_nothing_but_time(project: Project) -> None:
+def test_a_cache_full_of_garbage_is_not_an_error(project: Project) -> None:
     said(project)
     for path in [one for one in entries(project) if one.is_file()]:
         path.write_bytes(b"rubbish")
@@ -84,35 +84,33 @@ def test_a_cache_full_of_rubbish_costs_nothing_but_time(project: Project) -> Non
     assert said(project, word="again") == "again\n"
 
 
-def test_a_cache_that_vanishes_costs_nothing_but_time(project: Project) -> None:
+def test_a_deleted_cache_is_not_an_error(project: Project) -> None:
     said(project)
     shutil.rmtree(project.user / ".ai" / "cache")
     assert said(project) == "hello\n"
 
 
-class TestTrustIsDecidedAnew:
-    def test_a_key_that_the_user_no_longer_vouches_for(self, project: Project) -> None:
-        key, entry = trust_somebody_else(project)
+class TestTrustIsNotCached:
+    def test_a_key_that_the_user_no_longer_trusts(self, project: Project) -> None:
+        key, entry = trust_another_key(project)
         assert said(project) == said(project) == "hello\n"
         entry.unlink()
         result = project.run("say", use_lockfile=False)
         assert result.metadata["error_type"] == "UntrustedKeyError"
-        assert f"is signed by key {key.fingerprint}, which nobody here vouches for" in str(
-            result.error
-        )
+        assert f"is signed by key {key.fingerprint}, which you do not trust" in str(result.error)
 
-    def test_an_entry_of_the_trust_store_that_others_may_write(self, project: Project) -> None:
-        _, entry = trust_somebody_else(project)
+    def test_an_entry_of_the_trust_store_that_others_can_write(self, project: Project) -> None:
+        _, entry = trust_another_key(project)
         assert said(project) == said(project) == "hello\n"
         entry.chmod(0o622)
         result = project.run("say", use_lockfile=False)
         assert result.metadata["error_type"] == "KeyStoreError"
 
-    def test_an_approval_that_is_taken_back(self, project: Project) -> None:
-        key, entry = trust_somebody_else(project)
-        brought = project.path / ".ai" / "trusted_keys"
-        brought.mkdir()
-        entry.rename(brought / entry.name)
+    def test_an_approval_that_is_removed(self, project: Project) -> None:
+        key, entry = trust_another_key(project)
+        listed = project.path / ".ai" / "trusted_keys"
+        listed.mkdir()
+        entry.rename(listed / entry.name)
         refused = project.run("say")
         assert refused.metadata["error_type"] == "UntrustedKeyError"
         from rye.trust.store import TrustStore
@@ -127,7 +125,7 @@ class TestTrustIsDecidedAnew:
     def test_a_signature_that_was_verified_under_another_key_is_verified_again(
         self, project: Project
     ) -> None:
-        """Two keys may share a fingerprint of 64 bits; what is kept names the whole key."""
+        """Two keys may have the same 64-bit fingerprint; an entry has the hash of the whole key."""
         said(project)
         own = (project.user / ".ai" / "keys" / "public_key.pem").read_bytes()
         tool = project.path / ".ai" / "tools" / "say.sh"
@@ -157,15 +155,15 @@ class TestTrustIsDecidedAnew:
         for _ in range(2):
             assert project.run("say").metadata["error_type"] == "ForgedError"
 
-    def test_a_release_key_counts_only_below_its_own_space(self, project: Project) -> None:
-        """A copy of a shipped file has the bytes, and so the entry, of the original."""
+    def test_a_release_key_is_trusted_only_in_its_space(self, project: Project) -> None:
+        """A copy of a shipped file has the same bytes, and so the same cache entry."""
         said(project)
         shipped = project.system / ".ai/tools/rye/core/runtimes/bash_runtime.yaml"
         copied = project.path / ".ai/tools/copied.yaml"
         copied.write_bytes(shipped.read_bytes())
         result = project.run("copied")
         assert result.metadata["error_type"] == "UntrustedKeyError"
-        assert "and not for this copy" in str(result.error)
+        assert "but not for this copy" in str(result.error)
 
 
 class TestChangedFiles:
@@ -176,7 +174,7 @@ class TestChangedFiles:
         result = project.run("say", use_lockfile=False)
         assert result.metadata["error_type"] == "ChangedError"
 
-    def test_a_changed_lockfile_is_read_anew(self, project: Project) -> None:
+    def test_a_changed_lockfile_is_read_again(self, project: Project) -> None:
         said(project)
         said(project)
         lockfile = project.lockfile("say")
@@ -187,7 +185,7 @@ class TestChangedFiles:
         lockfile.write_text("{")
         assert project.run("say").metadata["error_type"] == "LockCorruptError"
 
-    def test_the_same_bytes_under_another_extension_are_read_in_its_way(
+    def test_the_same_bytes_under_another_extension_are_parsed_in_that_format(
         self, project: Project
     ) -> None:
         said(project)
@@ -196,7 +194,7 @@ class TestChangedFiles:
         result = project.run("say", use_lockfile=False)
         assert result.metadata["error_type"] == "ItemFormatError"
 
-    def test_the_same_bytes_are_not_signed_where_the_line_is_no_comment(
+    def test_the_same_bytes_are_unsigned_where_the_line_is_not_a_comment(
         self, project: Project
     ) -> None:
         said(project)
@@ -206,7 +204,7 @@ class TestChangedFiles:
         assert result.metadata["error_type"] == "UnsignedError"
 
 
-def test_nothing_of_a_call_is_kept(tmp_path: Path) -> None:
+def test_parameters_and_environment_are_not_kept(tmp_path: Path) -> None:
     project = Project(tmp_path, shipped_system=True, environ={"TOKEN": "secret-of-environ"})
     project.tool("say.sh", TOOL)
     (project.path / ".env").write_text("PASSWORD=secret-of-dotenv\n")
@@ -218,7 +216,7 @@ def test_nothing_of_a_call_is_kept(tmp_path: Path) -> None:
         assert b"secret-of" not in path.read_bytes(), path
 
 
-def test_a_call_with_wrong_parameters_is_refused_though_one_without_was_kept(
+def test_wrong_parameters_are_refused_although_a_call_without_parameters_is_cached(
     project: Project,
 ) -> None:
     said(project)
@@ -226,7 +224,7 @@ def test_a_call_with_wrong_parameters_is_refused_though_one_without_was_kept(
     assert result.metadata["error_type"] == "ParameterError"
 
 
-def test_a_call_without_parameters_is_refused_each_time_if_one_is_required(
+def test_a_missing_required_parameter_is_refused_every_time(
     project: Project,
 ) -> None:
     needs = TOOL.replace('# type = "object"\n#', '# type = "object"\n# required = ["word"]\n#', 1)
@@ -235,7 +233,7 @@ def test_a_call_without_parameters_is_refused_each_time_if_one_is_required(
         assert project.run("needs").metadata["error_type"] == "ParameterError"
 
 
-def test_every_field_of_metadata_comes_back() -> None:
+def test_every_field_of_metadata_is_restored() -> None:
     fields = {one.name: one for one in dataclasses.fields(Metadata)}
     filled = Metadata(
         version="1.0.0",
@@ -262,7 +260,7 @@ def test_every_field_of_metadata_comes_back() -> None:
     assert metadata_from_json(None) is None
 
 
-def test_every_field_of_a_lockfile_comes_back() -> None:
+def test_every_field_of_a_lockfile_is_restored() -> None:
     filled = Lockfile(
         1,
         "2026-01-30T12:00:00Z",
@@ -275,7 +273,7 @@ def test_every_field_of_a_lockfile_comes_back() -> None:
     assert lockfile_from_json(json.loads(json.dumps(lockfile_to_json(filled)))) == filled
 
 
-def test_a_home_that_cannot_be_written_costs_nothing_but_time(project: Project) -> None:
+def test_a_cache_that_cannot_be_written_is_not_an_error(project: Project) -> None:
     cache = project.user / ".ai" / "cache"
     cache.write_text("in the way")
     assert said(project) == said(project) == "hello\n"

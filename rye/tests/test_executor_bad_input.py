@@ -1,4 +1,4 @@
-"""No input makes execute() raise anything but cancellation; each fault has its own type."""
+"""No input makes execute() raise anything but cancellation; each fault has a type."""
 
 import asyncio
 import os
@@ -100,7 +100,7 @@ def test_a_changed_tool_does_not_run(project: Project) -> None:
     assert project.run("tools/hello").metadata["error_type"] == "ChangedError"
 
 
-def test_of_a_changed_file_that_cannot_be_parsed_the_change_is_told(project: Project) -> None:
+def test_a_changed_file_that_cannot_be_parsed_is_reported_as_changed(project: Project) -> None:
     path = project.command("tools/hello", "/bin/echo", "hi")
     path.write_text(path.read_text() + "{ not yaml")
     assert project.run("tools/hello").metadata["error_type"] == "ChangedError"
@@ -132,12 +132,12 @@ def test_a_tool_by_an_unknown_key_does_not_run(project: Project, tmp_path: Path)
     assert project.run("tools/hello").metadata["error_type"] == "UntrustedKeyError"
 
 
-def test_a_fifo_in_the_place_of_a_tool_does_not_hang(project: Project) -> None:
+def test_a_fifo_instead_of_a_tool_does_not_hang(project: Project) -> None:
     os.mkfifo(project.path / ".ai" / "tools" / "pipe.yaml")
     assert project.run("pipe").metadata["error_type"] == "UnsafePathError"
 
 
-def test_a_socket_in_the_place_of_a_tool_is_refused(project: Project, monkeypatch: Any) -> None:
+def test_a_socket_instead_of_a_tool_is_refused(project: Project, monkeypatch: Any) -> None:
     monkeypatch.chdir(project.path / ".ai" / "tools")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket.yaml")
@@ -160,7 +160,7 @@ def test_wrong_types_in_the_config_are_results(project: Project) -> None:
         assert result.metadata["error_type"] != "TypeError"
 
 
-def test_a_version_in_no_file_name_is_a_result(project: Project) -> None:
+def test_a_version_that_cannot_be_a_file_name_is_a_result(project: Project) -> None:
     project.command("tools/odd", "/bin/true", version="a/b")
     assert project.run("tools/odd").error is not None
 
@@ -200,7 +200,7 @@ def test_every_error_type_of_a_refusal_is_a_class_of_the_public_tree(project: Pr
         assert issubclass(getattr(errors, name), errors.RyeError)
 
 
-def test_a_project_that_is_not_there_is_a_result(tmp_path: Path) -> None:
+def test_a_missing_project_is_a_result(tmp_path: Path) -> None:
     async def call() -> Any:
         async with PrimitiveExecutor(
             tmp_path / "nowhere", tmp_path / "nobody", tmp_path / "nothing"

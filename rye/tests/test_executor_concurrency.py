@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,11 @@ def test_many_tasks_share_one_executor(project: Project) -> None:
 
 
 def test_an_executor_in_each_of_many_threads(project: Project) -> None:
-    """Threads share nothing: also not the files on disk that executors write."""
+    """Executors in several threads share only the files on disk."""
     errors: list[str | None] = []
 
     def work() -> None:
-        for item in (SMALL, LARGE):
-            errors.append(execute(project, item).error)
+        errors.extend(execute(project, item).error for item in (SMALL, LARGE))
 
     started = [threading.Thread(target=work) for _ in range(6)]
     for thread in started:
@@ -132,7 +132,7 @@ def test_a_changed_file_among_many_is_refused(project: Project) -> None:
     assert execute(project, LARGE).metadata["error_type"] == "ChangedError"
 
 
-def test_a_lock_is_kept_to_by_large_calls(project: Project) -> None:
+def test_large_calls_are_checked_against_their_lock(project: Project) -> None:
     assert execute(project, LARGE).success
     (project.path / ".ai/tools/large/m7.py").unlink()
     assert execute(project, LARGE).metadata["error_type"] == "LockUpgradeError"
@@ -151,4 +151,22 @@ def test_a_cancelled_large_call_leaves_the_executor_usable(project: Project) -> 
             assert (await executor.execute(LARGE, dry_run=True)).success
 
     asyncio.run(body())
-    assert [one.name for one in threading.enumerate() if one.name.startswith("rye-")] == []
+
+
+def test_the_thread_ends_after_the_executor_was_closed(project: Project) -> None:
+    assert execute(project, LARGE).success
+    deadline = time.monotonic() + 15
+    while any(one.name.startswith("rye-prepare") for one in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_large_call_that_runs_while_the_executor_is_closed_succeeds(project: Project) -> None:
+    async def body() -> list[ExecutionResult]:
+        executor = PrimitiveExecutor(context=project.context)
+        before = [asyncio.create_task(executor.execute(LARGE, dry_run=True)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await executor.aclose()
+        return [*await asyncio.gather(*before), await executor.execute(LARGE, dry_run=True)]
+
+    assert [one.error for one in asyncio.run(body())] == [None] * 4

@@ -57,7 +57,7 @@ def test_a_plan_shows_the_final_argv_without_values_of_the_environment(project: 
     assert not (project.path / "ran").exists()
 
 
-def test_what_the_plan_hides_is_there_when_it_runs(project: Project) -> None:
+def test_a_value_that_the_plan_hides_is_passed_to_the_run(project: Project) -> None:
     result = project.run("tools/call", {"word": "hello"})
     assert result.data["stdout"] == f"--token={SECRET} hello\n"
 
@@ -68,7 +68,7 @@ def test_a_plan_names_the_environment(project: Project) -> None:
     assert names == sorted(names)
 
 
-def test_a_plan_tells_chain_signatures_and_locks(project: Project) -> None:
+def test_a_plan_lists_chain_signatures_and_lock(project: Project) -> None:
     plan = plan_of(project, "tools/call")
     assert [one["item_id"] for one in plan["chain"]] == ["tools/call", "runtimes/shell", SUBPROCESS]
     assert [one["item_id"] for one in plan["signatures"]] == ["tools/call", "runtimes/shell"]
@@ -81,7 +81,7 @@ def test_a_plan_tells_chain_signatures_and_locks(project: Project) -> None:
     assert off["lock"] == {"state": "not used", "path": None}
 
 
-def test_a_dry_run_refuses_what_a_run_would_refuse(project: Project) -> None:
+def test_a_dry_run_is_refused_where_the_run_would_be(project: Project) -> None:
     project.run("tools/call", {"word": "x"})
     project.yaml("tools/call", executor_id="runtimes/shell", config={"args": []})
     result = project.run("tools/call", dry_run=True)

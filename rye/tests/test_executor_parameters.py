@@ -1,4 +1,4 @@
-"""Parameters against the schema of the tool, before anything runs."""
+"""Parameters are checked against the schema of the tool before anything runs."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ SCHEMA = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A tool that prints its parameters, and leaves a trace of having run."""
+    """A tool that prints its parameters, and creates a file when it runs."""
     project = Project(tmp_path)
     project.yaml(
         "tools/show",
@@ -49,7 +49,7 @@ def show(project: Project, parameters: Any) -> ExecutionResult:
     return project.run("tools/show", parameters)
 
 
-def test_the_tool_sees_the_defaults_of_its_schema(project: Project) -> None:
+def test_the_tool_receives_the_defaults_of_its_schema(project: Project) -> None:
     given = {"name": "x", "options": {}}
     result = show(project, given)
     assert result.success, result.error
@@ -57,7 +57,7 @@ def test_the_tool_sees_the_defaults_of_its_schema(project: Project) -> None:
     assert given == {"name": "x", "options": {}}
 
 
-def test_all_issues_are_told_at_once_without_values_and_nothing_runs(project: Project) -> None:
+def test_all_issues_are_reported_at_once_without_values_and_nothing_runs(project: Project) -> None:
     result = show(project, {"count": 0, "options": "s3cret", "surprise": 1})
     assert not result.success
     assert result.metadata["error_type"] == "ParameterError"
@@ -71,12 +71,12 @@ def test_all_issues_are_told_at_once_without_values_and_nothing_runs(project: Pr
     assert not (project.path / "ran").exists()
 
 
-def test_missing_parameters_count_as_none_given(project: Project) -> None:
+def test_none_is_the_same_as_no_parameters(project: Project) -> None:
     assert show(project, None).metadata["issues"] == ["parameters: missing property 'name'"]
 
 
 @pytest.mark.parametrize("parameters", [["a"], "text", 7, {"name": {1, 2}}, {1: 2}, {"name": b"x"}])
-def test_what_is_no_json_object_is_refused(project: Project, parameters: Any) -> None:
+def test_parameters_other_than_a_json_object_are_refused(project: Project, parameters: Any) -> None:
     result = show(project, parameters)
     assert result.metadata["error_type"] == "ParameterError"
     assert not (project.path / "ran").exists()
@@ -111,7 +111,7 @@ def test_a_timeout_must_be_a_positive_number(project: Project, timeout: Any) -> 
     )
 
 
-def test_the_schema_of_a_primitive_guards_it_when_it_is_called_by_itself(project: Project) -> None:
+def test_a_primitive_called_directly_is_checked_against_its_schema(project: Project) -> None:
     project.yaml(
         SUBPROCESS,
         space="system",
@@ -126,7 +126,7 @@ def test_the_schema_of_a_primitive_guards_it_when_it_is_called_by_itself(project
     assert ran.data["stdout"] == "{literal} ${HOME}\n"
 
 
-def test_a_warm_executor_holds_parameters_to_the_schema_that_is_there_now(
+def test_a_warm_executor_checks_parameters_against_the_current_schema(
     project: Project,
 ) -> None:
     def define(kind: str) -> None:

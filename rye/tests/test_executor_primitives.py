@@ -1,4 +1,4 @@
-"""PRIMITIVE_MAP: the two of Lilux, and those that installed packages announce."""
+"""PRIMITIVE_MAP: the two primitives of Lilux, and those of installed packages."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs a distribution that announces primitives."""
+    """Installs a distribution with entry points for primitives."""
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
     def install(name: str, **points: str) -> None:
@@ -50,7 +50,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return install
 
 
-def test_the_map_holds_the_classes_of_lilux() -> None:
+def test_the_map_contains_the_classes_of_lilux() -> None:
     assert PrimitiveExecutor.PRIMITIVE_MAP[SUBPROCESS] is SubprocessPrimitive
     assert PrimitiveExecutor.PRIMITIVE_MAP[HTTP_CLIENT] is HttpClientPrimitive
     assert {SUBPROCESS, HTTP_CLIENT} <= set(PRIMITIVE_MAP)
@@ -60,9 +60,7 @@ def test_the_map_holds_the_classes_of_lilux() -> None:
         PRIMITIVE_MAP["rye/core/primitives/nothing"]
 
 
-def test_a_package_adds_a_primitive_without_a_list_being_edited(
-    tmp_path: Path, install: Install
-) -> None:
+def test_an_installed_package_adds_a_primitive(tmp_path: Path, install: Install) -> None:
     install("alpha", shout="alpha_module:Shout")
     project = Project(tmp_path)
     project.yaml(
@@ -81,7 +79,7 @@ def test_a_package_adds_a_primitive_without_a_list_being_edited(
     assert failed.metadata["error_type"] == "PrimitiveFailed"
 
 
-def test_no_project_file_takes_the_place_of_an_installed_primitive(
+def test_a_project_file_cannot_replace_an_installed_primitive(
     tmp_path: Path, install: Install
 ) -> None:
     install("beta", shout="beta_module:Shout")
@@ -102,7 +100,7 @@ def test_two_packages_cannot_share_an_id(install: Install) -> None:
     )
 
 
-def test_what_is_announced_must_be_there_and_a_primitive(install: Install) -> None:
+def test_an_entry_point_must_be_an_importable_primitive(install: Install) -> None:
     install("epsilon", gone="epsilon_module:Nothing", silent="epsilon_module:Silent")
     with pytest.raises(UnknownPrimitiveError) as caught:
         PRIMITIVE_MAP["acme/gone"]

@@ -1,4 +1,4 @@
-"""What a call gives back: data, failures of the tool, output on the way, and cancellation."""
+"""The result of a call: data, failures of the tool, live output, and cancellation."""
 
 import asyncio
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_a_result_lists_its_chain_and_its_time(project: Project) -> None:
     assert 0 < result.duration_ms < 60_000
 
 
-def test_an_exit_code_is_a_result_with_what_was_said(project: Project) -> None:
+def test_an_exit_code_is_a_result_with_the_last_line_of_stderr(project: Project) -> None:
     project.command("tools/fails", "/bin/sh", "-c", "echo '{\"a\": 1}'; echo why >&2; exit 3")
     result = project.run("tools/fails")
     assert not result.success
@@ -100,7 +100,7 @@ def test_an_exit_code_is_a_result_with_what_was_said(project: Project) -> None:
     assert result.metadata["return_code"] == 3
 
 
-def test_a_signal_is_told_as_one(project: Project) -> None:
+def test_a_signal_is_reported(project: Project) -> None:
     project.command("tools/dies", "/bin/sh", "-c", "kill -9 $$")
     result = project.run("tools/dies")
     assert result.error == "'tools/dies' ended with signal 9"
@@ -108,7 +108,7 @@ def test_a_signal_is_told_as_one(project: Project) -> None:
 
 
 @pytest.mark.parametrize("where", ["call", "config"])
-def test_a_timeout_keeps_the_output_and_says_so(project: Project, where: str) -> None:
+def test_a_timeout_keeps_the_output_and_is_reported(project: Project, where: str) -> None:
     config = {"command": "/bin/sh", "args": ["-c", "echo begun; exec sleep 60"]}
     if where == "config":
         config["timeout"] = 0.3  # type: ignore[assignment] # numbers are allowed in a config
@@ -119,11 +119,11 @@ def test_a_timeout_keeps_the_output_and_says_so(project: Project, where: str) ->
     assert result.metadata["timed_out"] is True
     assert result.data["stdout"] == "begun\n"
     assert result.error == (
-        "'tools/slow': Command timed out after 0.3 seconds; give it more time, or less to do"
+        "'tools/slow': Command timed out after 0.3 seconds; raise the timeout, or reduce the work"
     )
 
 
-def test_a_missing_program_names_the_file_that_asks_for_it(project: Project) -> None:
+def test_a_missing_program_names_the_file_with_its_command(project: Project) -> None:
     tool = project.command("tools/lost", "/nowhere/interpreter")
     result = project.run("tools/lost")
     assert not result.success
@@ -133,7 +133,7 @@ def test_a_missing_program_names_the_file_that_asks_for_it(project: Project) -> 
     assert result.error.endswith(f"; install the program, or see the command in {tool}")
 
 
-def test_too_much_output_is_cut_and_told_and_not_taken_for_json(project: Project) -> None:
+def test_truncated_output_is_reported_and_not_parsed_as_json(project: Project) -> None:
     config = {
         "command": "/bin/sh",
         "args": ["-c", "printf '[1'; head -c 100000 /dev/zero | tr '\\0' ' '; printf ']'"],
@@ -146,7 +146,7 @@ def test_too_much_output_is_cut_and_told_and_not_taken_for_json(project: Project
     assert len(result.data["stdout"]) < 5000
 
 
-def test_output_is_reported_as_it_comes(project: Project) -> None:
+def test_output_is_reported_as_it_arrives(project: Project) -> None:
     project.command("tools/talks", "/bin/sh", "-c", "echo one; echo two >&2; echo three")
     heard: dict[str, str] = {"stdout": "", "stderr": ""}
 
@@ -158,7 +158,7 @@ def test_output_is_reported_as_it_comes(project: Project) -> None:
     assert heard == {"stdout": "one\nthree\n", "stderr": "two\n"}
 
 
-def test_cancellation_ends_the_whole_tree_and_comes_out(project: Project) -> None:
+def test_cancellation_ends_the_whole_tree_and_is_raised(project: Project) -> None:
     tree = Tree(project.path / "tree")
     project.command("tools/tree", "/bin/sh", "-c", tree.script())
 
@@ -207,13 +207,13 @@ def test_a_bad_status_is_a_result(project: Project) -> None:
 @pytest.mark.parametrize(
     ("status", "hint"),
     [
-        (400, "read the answer of the server, and correct the parameters"),
+        (400, "read the response of the server, and correct the parameters"),
         (401, "check the credentials, and see the auth in {file}"),
         (429, "try again later"),
         (500, "try again later"),
     ],
 )
-def test_a_request_that_failed_says_what_to_do(project: Project, status: int, hint: str) -> None:
+def test_a_failed_request_has_a_hint(project: Project, status: int, hint: str) -> None:
     with LoopbackServer() as server:
         url = server.on("/no", respond(status))
         file = project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
@@ -222,15 +222,15 @@ def test_a_request_that_failed_says_what_to_do(project: Project, status: int, hi
     assert (result.error or "").endswith(f"; {result.metadata['hint']}")
 
 
-def test_a_server_cannot_say_what_to_do(project: Project) -> None:
+def test_a_server_cannot_choose_the_hint(project: Project) -> None:
     with LoopbackServer() as server:
         url = server.on("/no", respond(418, reason="no; trust my key"))
         project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
         result = project.run("tools/fetch")
-    assert result.metadata["hint"] == "read the answer of the server, and correct the parameters"
+    assert result.metadata["hint"] == "read the response of the server, and correct the parameters"
 
 
-def test_what_the_primitive_says_to_do_is_the_hint(project: Project) -> None:
+def test_the_hint_of_the_primitive_is_kept(project: Project) -> None:
     with LoopbackServer() as server:
         url = server.on("/much", respond(200, "x" * 100))
         config = {"url": url, "max_body_bytes": 10}

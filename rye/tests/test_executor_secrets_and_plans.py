@@ -1,4 +1,4 @@
-"""Plans that are what would run, messages that tell no secret, and advice that fits."""
+"""Plans match the run, messages contain no secrets, and hints fit the failure."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def planned(project: Project, item_id: str, parameters: Any = None) -> dict[str,
     return plan
 
 
-def test_a_plan_does_not_fail_where_the_run_succeeds(project: Project) -> None:
+def test_a_plan_succeeds_where_the_run_succeeds(project: Project) -> None:
     config = {"command": "/bin/pwd", "timeout": "${SECONDS_TO_WAIT}", "cwd": "${FOLDER}"}
     project.yaml("tools/timed", executor_id=SUBPROCESS, config=config)
     plan = planned(project, "tools/timed")
@@ -40,7 +40,7 @@ def test_a_plan_quotes_for_a_shell_that_a_variable_names(project: Project) -> No
     assert plan["argv"] == ["/bin/sh", "-c", "echo '$(id)' '${TOKEN}'"]
 
 
-def test_the_plan_of_a_request_is_the_request(project: Project) -> None:
+def test_the_plan_of_a_request_shows_the_request(project: Project) -> None:
     project.yaml(
         "tools/post",
         executor_id=HTTP_CLIENT,
@@ -63,7 +63,7 @@ def test_the_plan_of_a_request_is_the_request(project: Project) -> None:
     }
 
 
-def test_the_plan_of_a_caller_s_own_request_is_that_request(project: Project) -> None:
+def test_the_plan_of_a_direct_request_shows_the_request(project: Project) -> None:
     asked = {"url": "http://127.0.0.1:9/{x}", "method": "POST", "body": '{"a": 1}'}
     request = planned(project, HTTP_CLIENT, asked)["request"]
     assert request["url"] == "http://127.0.0.1:9/{x}"
@@ -82,9 +82,7 @@ def test_a_request_that_could_not_be_sent_has_no_plan(project: Project) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_chain_without_a_command_neither_runs_nor_is_planned(
-    project: Project, dry_run: bool
-) -> None:
+def test_a_chain_without_a_command_has_no_run_and_no_plan(project: Project, dry_run: bool) -> None:
     tool = project.yaml("tools/empty", executor_id=SUBPROCESS, config={"args": ["a"]})
     result = project.run("tools/empty", dry_run=dry_run)
     assert not result.success
@@ -128,7 +126,7 @@ def test_a_secret_in_the_paths_of_an_anchor_is_not_repeated(project: Project) ->
     )
 
 
-def test_a_missing_folder_is_not_taken_for_a_missing_program(project: Project) -> None:
+def test_a_missing_folder_is_not_reported_as_a_missing_program(project: Project) -> None:
     config = {"command": "/bin/true", "cwd": "nowhere"}
     tool = project.yaml("tools/homeless", executor_id=SUBPROCESS, config=config)
     result = project.run("tools/homeless")
@@ -137,7 +135,7 @@ def test_a_missing_folder_is_not_taken_for_a_missing_program(project: Project) -
 
 
 @pytest.mark.parametrize("timeout", [1e30, 10**400, 10**18])
-def test_a_timeout_beyond_every_clock_is_refused(project: Project, timeout: float) -> None:
+def test_a_timeout_above_the_maximum_is_refused(project: Project, timeout: float) -> None:
     project.command("tools/quick", "/bin/true")
     result = project.run("tools/quick", timeout=timeout)
     assert result.metadata["error_type"] == "ParameterError"
@@ -156,7 +154,7 @@ def test_a_timeout_beyond_every_clock_is_refused(project: Project, timeout: floa
         (0, "must be above 0 and at most 31622400"),
     ],
 )
-def test_a_timeout_that_is_no_number_is_told_with_its_file(
+def test_a_timeout_that_is_not_a_number_is_reported_with_its_file(
     project: Project, timeout: Any, problem: str
 ) -> None:
     config = {"command": "/bin/true", "timeout": timeout}
@@ -172,9 +170,7 @@ def test_the_longest_timeout_is_accepted(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["runtime_lib", "__anchor_cwd"])
-def test_a_caller_cannot_take_the_place_of_a_name_that_is_injected(
-    project: Project, name: str
-) -> None:
+def test_a_caller_cannot_replace_an_injected_name(project: Project, name: str) -> None:
     config = {"command": "/bin/echo", "args": [f"{{{name}}}/x"]}
     tool = project.yaml("tools/needs", executor_id=SUBPROCESS, config=config)
     result = project.run("tools/needs", {name: "/evil"})
@@ -186,7 +182,7 @@ def test_a_caller_cannot_take_the_place_of_a_name_that_is_injected(
 
 
 @pytest.mark.parametrize("text", ["1e999", '{"a": [-1e999]}', '"\\ud800"', '{"\\udfff": 1}'])
-def test_output_that_could_not_be_passed_on_as_json_stays_text(project: Project, text: str) -> None:
+def test_output_that_cannot_be_encoded_as_json_stays_text(project: Project, text: str) -> None:
     project.command("tools/prints", "/bin/echo", text)
     assert project.run("tools/prints").data["stdout"] == f"{text}\n"
 
@@ -196,7 +192,7 @@ def test_a_whole_surrogate_pair_is_json(project: Project) -> None:
     assert project.run("tools/prints").data == "😀"
 
 
-def test_every_failure_has_its_hint_apart(project: Project) -> None:
+def test_every_failure_has_a_separate_hint(project: Project) -> None:
     project.yaml(
         "tools/schema",
         executor_id=SUBPROCESS,

@@ -10,7 +10,7 @@ import pytest
 from rye.errors import ItemFormatError
 from rye.items.element import ItemFile, Metadata
 from rye.items.metadata import parse_metadata
-from rye.trust.key_entry import EntryFormatError, parse_trusted_key
+from rye.trust.key_format import EntryFormatError, parse_trusted_key
 
 from torture import fuzzing_calls, fuzzing_items
 from torture.fuzzing import Fuzz, Row, everything, plain, run, try_out
@@ -101,7 +101,7 @@ def test_found_a_toml_key_of_thirty_thousand_parts_is_refused_at_once() -> None:
 
 
 def test_found_an_entry_of_a_trust_store_with_such_a_key_is_refused_too() -> None:
-    with pytest.raises(EntryFormatError, match=r"^it is not TOML$"):
+    with pytest.raises(EntryFormatError, match=r"^is not valid TOML$"):
         parse_trusted_key(f"{'a.' * 8000}a = 1\n".encode(), "0" * 16)
 
 

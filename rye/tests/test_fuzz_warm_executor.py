@@ -1,4 +1,4 @@
-"""Whatever happens to the files, an executor that remembers lets run what a new one would."""
+"""Whatever happens to the files, a warm executor gives the results of a new one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPACES: tuple[SpaceName, ...] = ("project", "user", "system")
 
 
 class World:
-    """Tools by full and by short ids, and what may befall them."""
+    """Tools with full and short ids, and random changes to them."""
 
     def __init__(self, root: Path, seed: int) -> None:
         self.root = root
@@ -48,7 +48,7 @@ class World:
         self.project.tool("kit/deep/module.py", "x = 1\n")
 
     def define(self, space: SpaceName) -> None:
-        """Runtimes whose words tell one definition from another."""
+        """Runtimes whose output identifies the definition."""
         for name in ("runtimes/echo_runtime", "runtimes/other"):
             if space == "system" or self.random.random() < 0.5:
                 args = [str(self.number), "${WORD:-none}"]
@@ -112,7 +112,7 @@ class World:
         path.symlink_to(elsewhere)
 
     def step(self) -> str:
-        """Gives the name of what happened."""
+        """Make one random change; return its name."""
         self.number += 1
         if self.number % STEPS_TO_REPAIR == 1:
             self.build()
@@ -123,21 +123,22 @@ class World:
             self.open_to_others, self.write_dotenv, self.unlock,
         ]  # fmt: skip
         mishap = self.random.choice(mishaps)
-        # Nothing can be signed while the keys are open to others, nor behind a link.
+        # Signing fails while the keys are readable by others, and behind a link.
         with contextlib.suppress(OSError, RyeError):
             mishap()
         return mishap.__name__
 
 
-def told(result: ExecutionResult) -> object:
-    """What two executors must agree on. Of several faults each may tell another one."""
+def comparable(result: ExecutionResult) -> object:
+    """The part of a result on which two executors must agree. Of several faults, they may report
+    different ones."""
     if not result.success:
         return False
     return result.data, result.chain, result.metadata
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_an_executor_that_remembers_and_a_new_one_agree(tmp_path: Path, seed: int) -> None:
+def test_a_warm_executor_agrees_with_a_new_one(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path, seed)
     succeeded = 0
 
@@ -152,12 +153,12 @@ def test_an_executor_that_remembers_and_a_new_one_agree(tmp_path: Path, seed: in
                     remembered = await warm.execute(tool, dry_run=True)
                     async with world.project.executor() as new:
                         fresh = await new.execute(tool, dry_run=True)
-                    assert told(remembered) == told(fresh), (
+                    assert comparable(remembered) == comparable(fresh), (
                         f"step {world.number} ({happened}), {tool}: "
                         f"{remembered.error or 'runs'} — but a new one: {fresh.error or 'runs'}"
                     )
                     succeeded += fresh.success
 
     asyncio.run(compare())
-    # What was just built runs, or the comparison would say nothing.
+    # At first everything runs; otherwise the comparison would prove nothing.
     assert succeeded >= STEPS // STEPS_TO_REPAIR * len(TOOLS)

@@ -1,4 +1,4 @@
-"""A loop that a signal ends: the task takes its leave, then the handler has its say."""
+"""A loop that a signal ends: the task is cancelled first, then the handler is called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rye.executor.run.interruptible_loop import run_interruptibly
 
 
 class EndedError(Exception):
-    """What the handler raises."""
+    """The exception of the handler."""
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ def test_a_signal_cancels_the_task_and_its_handler_is_called_afterwards(raising:
     assert said == ["took leave"]
 
 
-def test_without_a_signal_it_gives_what_the_task_gives(raising: None) -> None:
+def test_without_a_signal_it_returns_the_result_of_the_task(raising: None) -> None:
     async def work() -> int:
         return 3
 
     assert run_interruptibly(work()) == 3
 
 
-def test_a_handler_is_called_also_if_the_task_is_already_done(raising: None) -> None:
+def test_a_handler_is_called_even_if_the_task_is_done(raising: None) -> None:
     async def work() -> int:
         signal.raise_signal(signal.SIGTERM)
         return 3
@@ -59,7 +59,7 @@ def test_a_handler_is_called_also_if_the_task_is_already_done(raising: None) -> 
         run_interruptibly(work())
 
 
-def test_in_another_thread_signals_are_left_alone(raising: None) -> None:
+def test_signals_are_not_handled_in_another_thread(raising: None) -> None:
     async def work() -> int:
         return 3
 

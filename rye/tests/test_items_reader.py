@@ -45,7 +45,7 @@ def test_a_link_to_a_file_outside_is_refused(root: Path) -> None:
     with pytest.raises(UnsafePathError) as caught:
         read_item(path, root)
     assert str(caught.value) == (
-        f"{path}: a symbolic link leads out of {root}; put the file itself into the space"
+        f"{path}: a symbolic link points outside {root}; put the file itself into the space"
     )
 
 
@@ -54,13 +54,13 @@ def test_a_path_through_a_linked_folder_is_refused(root: Path) -> None:
     outside.mkdir()
     (outside / "a.py").write_text("x")
     (root / "tools" / "b").symlink_to(outside)
-    with pytest.raises(UnsafePathError, match="leads out of"):
+    with pytest.raises(UnsafePathError, match="points outside"):
         read_item(root / "tools" / "b" / "a.py", root)
 
 
 def test_a_path_with_dots_that_leaves_the_space_is_refused(root: Path) -> None:
     (root.parent / "a.py").write_text("x")
-    with pytest.raises(UnsafePathError, match="leads out of"):
+    with pytest.raises(UnsafePathError, match="points outside"):
         read_item(root / "tools" / ".." / ".." / "a.py", root)
 
 
@@ -88,7 +88,7 @@ def test_a_fifo_is_refused_without_waiting_for_a_writer(root: Path) -> None:
     reader.start()
     reader.join(timeout=30)
     assert [str(error) for error in caught] == [
-        f"{path}: is not a plain file; remove it or put a plain file in its place"
+        f"{path}: is not a regular file; remove it, or replace it with a regular file"
     ]
 
 
@@ -99,7 +99,7 @@ def test_a_path_that_is_not_a_regular_file_is_refused(root: Path, kind: str) -> 
         path.mkdir()
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(UnsafePathError, match="is not a plain file; remove it"):
+    with pytest.raises(UnsafePathError, match="is not a regular file; remove it"):
         read_item(path, root)
 
 
@@ -113,7 +113,7 @@ def test_a_missing_file_is_not_found(root: Path) -> None:
 def test_a_circular_link_is_refused(root: Path) -> None:
     path = root / "tools" / "a.py"
     path.symlink_to("a.py")
-    with pytest.raises(UnsafePathError, match="is not a plain file"):
+    with pytest.raises(UnsafePathError, match="is not a regular file"):
         read_item(path, root)
 
 

@@ -1,4 +1,4 @@
-"""The files that a tool brings along are pinned with it."""
+"""The dependencies of a tool are pinned with it."""
 
 import json
 import shutil
@@ -32,13 +32,13 @@ def pinned(project: Project) -> dict[str, str]:
     return deps
 
 
-def test_verified_deps_are_filled_with_what_the_anchor_verified(project: Project) -> None:
+def test_verified_deps_are_the_dependencies_of_the_anchor(project: Project) -> None:
     assert list(pinned(project)) == ["helper.py"]
     assert project.run("kit/tool").success
     assert project.run("kit/tool", dry_run=True).data["dependencies"] == pinned(project)
 
 
-def test_a_dependency_that_was_changed_and_signed_again_breaks_the_lock(project: Project) -> None:
+def test_a_dependency_changed_and_signed_again_does_not_match_the_lock(project: Project) -> None:
     before = pinned(project)["helper.py"]
     project.tool("kit/helper.py", "print('two')\n")
     result = project.run("kit/tool")
@@ -51,13 +51,13 @@ def test_a_dependency_that_was_changed_and_signed_again_breaks_the_lock(project:
     assert result.error.endswith("; accept it with: rye lock --update kit/tool")
 
 
-def test_a_dependency_that_was_changed_and_not_signed_is_refused(project: Project) -> None:
+def test_a_dependency_changed_and_not_signed_is_refused(project: Project) -> None:
     helper = project.path / ".ai" / "tools" / "kit" / "helper.py"
     helper.write_text(helper.read_text().replace("one", "two"))
     assert project.run("kit/tool").metadata["error_type"] == "ChangedError"
 
 
-def test_a_dependency_that_appeared_breaks_the_lock(project: Project) -> None:
+def test_a_new_dependency_does_not_match_the_lock(project: Project) -> None:
     project.tool("kit/extra.py", "print('extra')\n")
     result = project.run("kit/tool")
     assert result.error == (
@@ -66,7 +66,7 @@ def test_a_dependency_that_appeared_breaks_the_lock(project: Project) -> None:
     )
 
 
-def test_a_dependency_that_is_gone_breaks_the_lock(project: Project) -> None:
+def test_a_missing_dependency_does_not_match_the_lock(project: Project) -> None:
     (project.path / ".ai" / "tools" / "kit" / "helper.py").unlink()
     result = project.run("kit/tool")
     assert result.error == (
@@ -76,7 +76,7 @@ def test_a_dependency_that_is_gone_breaks_the_lock(project: Project) -> None:
 
 
 def project_with_a_library(root: Path, file: str) -> tuple[Project, Path]:
-    """A tool whose runtime, of the project too, runs a file of its library; gives that file."""
+    """A tool whose runtime, also in the project, runs a file of its library; returns that file."""
     project = Project(root)
     project.yaml(
         "runtimes/mine",
@@ -89,8 +89,8 @@ def project_with_a_library(root: Path, file: str) -> tuple[Project, Path]:
     return project, project.tool(f"runtimes/lib/{file}", "echo verified\n")
 
 
-def test_a_signed_copy_does_not_stand_in_for_a_changed_file_of_the_library(tmp_path: Path) -> None:
-    """A checkout may bring folders of any name, that of the library in lockfiles included."""
+def test_a_signed_copy_cannot_replace_a_changed_file_of_the_library(tmp_path: Path) -> None:
+    """A checkout may contain folders of any name, even the library's name in lockfiles."""
     project, core = project_with_a_library(tmp_path, "core.sh")
     assert project.run("pkg/tool").data["stdout"] == "verified\n"
     copy = project.path / ".ai/tools/pkg/{runtime_lib}/core.sh"

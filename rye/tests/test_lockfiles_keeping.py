@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_the_first_success_says_where_its_lockfile_is(project: Project) -> None:
+def test_the_first_success_reports_its_lockfile(project: Project) -> None:
     result = project.run("tools/hello")
     path = project.lockfile("tools/hello")
     assert result.metadata["lockfile_created"] == str(path)
@@ -68,7 +68,7 @@ def test_a_tool_without_version_is_locked_as_zero(project: Project) -> None:
     assert project.lockfile("tools/bare", "0.0.0").is_file()
 
 
-def test_a_version_cannot_lead_out_of_the_folder_of_lockfiles(project: Project) -> None:
+def test_a_version_cannot_leave_the_folder_of_lockfiles(project: Project) -> None:
     tool = project.command("tools/evil", "/bin/true", version="1/../../../../evil")
     assert project.run("tools/evil").error == (
         f"{tool}:3: expected a version like 1.0.0 in 'version'; correct it and sign again"
@@ -101,7 +101,7 @@ def test_lockfiles_are_read_in_project_then_user_then_system(project: Project) -
     assert resolver.get_lockfile("tools/hello", "1.0.0") is None
 
 
-def test_a_lockfile_of_the_user_counts_where_the_project_has_none(project: Project) -> None:
+def test_a_lockfile_of_the_user_applies_if_the_project_has_none(project: Project) -> None:
     project.run("tools/hello")
     place = project.user / ".ai" / "lockfiles" / "tools" / "hello@1.0.0.lock.json"
     place.parent.mkdir(parents=True)
@@ -122,7 +122,7 @@ def test_frozen_mode_refuses_a_tool_without_a_lockfile(project: Project) -> None
     assert result.metadata["lockfile"] == str(project.lockfile("tools/hello"))
 
 
-def test_frozen_mode_runs_a_locked_tool_also_if_locks_are_switched_off(project: Project) -> None:
+def test_frozen_mode_checks_the_lock_even_with_locks_switched_off(project: Project) -> None:
     project.run("tools/hello")
     assert project.run("tools/hello", frozen=True).success
     project.lockfile("tools/hello").unlink()
@@ -143,7 +143,7 @@ def test_many_first_runs_at_once_leave_one_valid_lockfile(project: Project) -> N
     assert project.run("tools/hello", frozen=True).success
 
 
-def test_a_run_that_was_overtaken_by_other_content_says_so(project: Project) -> None:
+def test_a_run_overtaken_by_other_content_fails(project: Project) -> None:
     """While the tool sleeps, another run pins something else under the same version."""
     gate, ready = project.path / "gate", project.path / "ready"
     script = f"echo > {ready}; while [ ! -e {gate} ]; do sleep 0.01; done; echo done"
@@ -170,7 +170,7 @@ def test_a_run_that_was_overtaken_by_other_content_says_so(project: Project) -> 
     )
 
 
-def test_a_project_that_cannot_be_written_still_runs_tools(project: Project) -> None:
+def test_tools_of_a_read_only_project_run(project: Project) -> None:
     (project.path / ".ai" / "lockfiles").write_text("in the way")
     result = project.run("tools/hello")
     assert result.success
@@ -208,7 +208,7 @@ def test_saving_never_replaces_a_lockfile(project: Project) -> None:
         ("", "item id '' is empty"),
     ],
 )
-def test_an_id_cannot_lead_out_of_the_folder_of_lockfiles(
+def test_an_id_cannot_leave_the_folder_of_lockfiles(
     project: Project, item_id: str, fault: str
 ) -> None:
     lockfiles = LockfileResolver(project.context)
@@ -221,7 +221,7 @@ def test_an_id_cannot_lead_out_of_the_folder_of_lockfiles(
     assert str(caught.value) == message
 
 
-def test_generated_at_is_a_time_with_its_zone(project: Project) -> None:
+def test_generated_at_has_a_time_zone(project: Project) -> None:
     project.run("tools/hello")
     from datetime import datetime
 
@@ -229,7 +229,7 @@ def test_generated_at_is_a_time_with_its_zone(project: Project) -> None:
     assert datetime.fromisoformat(stamp).tzinfo is not None
 
 
-def test_an_unreadable_lockfile_is_an_error_not_an_absent_one(project: Project) -> None:
+def test_an_unreadable_lockfile_is_an_error(project: Project) -> None:
     project.run("tools/hello")
     path = project.lockfile("tools/hello")
     path.unlink()
@@ -238,7 +238,7 @@ def test_an_unreadable_lockfile_is_an_error_not_an_absent_one(project: Project) 
     assert result.metadata["error_type"] == "LockCorruptError"
 
 
-def test_a_looping_link_in_the_place_of_a_lockfile_is_an_error(project: Project) -> None:
+def test_a_looping_link_instead_of_a_lockfile_is_an_error(project: Project) -> None:
     path = project.lockfile("tools/hello")
     path.parent.mkdir(parents=True)
     path.symlink_to(path)
@@ -259,10 +259,10 @@ def test_an_unsafe_folder_is_an_unsafe_path(project: Project) -> None:
         resolver.save_lockfile(lockfile)
 
 
-def test_a_lockfile_that_seems_to_be_of_the_future_is_read_each_time(
+def test_a_lockfile_with_a_future_time_is_read_each_time(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when the clock was set back: a later change could bear the time of an earlier one."""
+    """As when the clock was set back: a later change could have the time of an earlier one."""
     assert project.run("tools/hello").success
     lockfiles = LockfileResolver(project.context)
     monkeypatch.setattr(time, "time_ns", lambda: 0)

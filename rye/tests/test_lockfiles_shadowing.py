@@ -1,4 +1,4 @@
-"""A pinned tool whose place another file takes, by another version or by a short id."""
+"""A file that shadows a pinned tool, with another version or by a short id."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ def refused(result: ExecutionResult, error_type: str) -> str:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_a_shadow_cannot_pass_the_lock_by_bearing_another_version(
+def test_a_shadow_with_another_version_cannot_bypass_the_lock(
     project: Project, frozen: bool
 ) -> None:
     pinned = integrity_of(project, "tools/hello")
@@ -55,7 +55,7 @@ def test_a_shadow_cannot_pass_the_lock_by_bearing_another_version(
     assert not project.lockfile("tools/hello", "2.0.0").exists()
 
 
-def test_a_shadow_of_another_version_does_not_pass_a_warm_executor(project: Project) -> None:
+def test_a_warm_executor_refuses_a_shadow_with_another_version(project: Project) -> None:
     async def call() -> list[ExecutionResult]:
         async with project.executor() as executor:
             first = await executor.execute("tools/hello")
@@ -67,7 +67,7 @@ def test_a_shadow_of_another_version_does_not_pass_a_warm_executor(project: Proj
     refused(second, "LockShadowedError")
 
 
-def test_both_ways_out_of_a_shadowed_lock_work(project: Project) -> None:
+def test_both_fixes_of_a_shadowed_lock_work(project: Project) -> None:
     shadow(project).unlink()
     assert project.run("tools/hello").data["stdout"] == "system\n"
     shadow(project)
@@ -76,7 +76,7 @@ def test_both_ways_out_of_a_shadowed_lock_work(project: Project) -> None:
     assert project.lockfile("tools/hello", "2.0.0").is_file()
 
 
-def test_a_lockfile_of_the_user_is_not_passed_by_another_version_either(project: Project) -> None:
+def test_another_version_cannot_bypass_a_lockfile_of_the_user(project: Project) -> None:
     place = project.user / ".ai" / "lockfiles" / "tools" / "hello@1.0.0.lock.json"
     place.parent.mkdir(parents=True)
     project.lockfile("tools/hello").rename(place)
@@ -86,13 +86,13 @@ def test_a_lockfile_of_the_user_is_not_passed_by_another_version_either(project:
     assert result.metadata["lockfile"] == str(place)
 
 
-def test_another_version_in_the_same_space_is_no_shadow(project: Project) -> None:
+def test_another_version_in_the_same_space_is_not_a_shadow(project: Project) -> None:
     project.command("tools/hello", "/bin/echo", "new", version="2.0.0", space="system")
     assert project.run("tools/hello").data["stdout"] == "new\n"
     assert project.lockfile("tools/hello", "2.0.0").is_file()
 
 
-def test_a_corrupt_lockfile_of_another_version_does_not_let_a_shadow_pass(
+def test_a_corrupt_lockfile_of_another_version_stops_a_shadow(
     project: Project,
 ) -> None:
     lockfile = project.lockfile("tools/hello")
@@ -136,7 +136,7 @@ def test_a_folder_of_lockfiles_that_cannot_be_listed_is_an_error(project: Projec
 
 
 def wait_until_remembered(lockfile: Path) -> None:
-    """Returns once the lockfile is old enough for an executor to keep what it read."""
+    """Wait until the lockfile is old enough to be cached by an executor."""
     deadline = time.monotonic() + 10
     status = lockfile.stat()
     stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
@@ -145,10 +145,10 @@ def wait_until_remembered(lockfile: Path) -> None:
         time.sleep(0.005)
 
 
-def test_a_lock_confirmed_for_one_chain_does_not_vouch_for_a_shadow_by_short_id(
+def test_a_confirmed_lock_does_not_cover_a_shadow_by_short_id(
     tmp_path: Path,
 ) -> None:
-    """In a warm executor: the lock is the same, every pinned file is, and yet the chain is not."""
+    """In a warm executor: lock and pinned files are unchanged, but the chain is another."""
     project = Project(tmp_path)
     fields: dict[str, Any] = {"executor_id": SUBPROCESS, "config": {"command": "/bin/echo"}}
     project.yaml("tools/hello", executor_id="echo_runtime")
@@ -173,13 +173,13 @@ def test_a_lock_confirmed_for_one_chain_does_not_vouch_for_a_shadow_by_short_id(
 
 
 def lead_out_of_the_project(folder: Path, elsewhere: Path) -> None:
-    """What lies in the folder cannot be reached by its full id any more."""
+    """The files of the folder are no longer reachable by their full ids."""
     folder.rename(elsewhere)
     folder.symlink_to(elsewhere)
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "2.0.0"])
-def test_a_short_id_does_not_lead_past_a_pinned_tool_that_is_out_of_reach(
+def test_a_short_id_does_not_bypass_an_unreachable_pinned_tool(
     tmp_path: Path, version: str
 ) -> None:
     project = Project(tmp_path)
@@ -196,10 +196,10 @@ def test_a_short_id_does_not_lead_past_a_pinned_tool_that_is_out_of_reach(
 
 
 @pytest.mark.parametrize("word", ["pinned", "other"])
-def test_a_short_id_does_not_lead_past_a_pinned_runtime_that_is_out_of_reach(
+def test_a_short_id_does_not_bypass_an_unreachable_pinned_runtime(
     tmp_path: Path, word: str
 ) -> None:
-    """Not even to one of the same content: it is in another space."""
+    """Not even with the same content: it is in another space."""
     project = Project(tmp_path)
     project.yaml("tools/hello", executor_id="echo_runtime")
     project.command("runtimes/echo_runtime", "/bin/echo", "pinned")

@@ -1,4 +1,4 @@
-"""Pinned chains: verified before anything is built, and what each violation says."""
+"""Pinned chains are verified before anything is built; each violation has a message."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def edit(path: Path, **changes: Any) -> dict[str, Any]:
-    """Change fields of a lockfile; gives what it holds then."""
+    """Change fields of a lockfile; return its new content."""
     document: dict[str, Any] = json.loads(path.read_text())
     document.update(changes)
     path.write_text(json.dumps(document))
@@ -117,7 +117,7 @@ def test_the_runtime_is_pinned_as_well(project: Project) -> None:
     assert "'runtimes/echo' is pinned as" in refused(project.run("tools/hello"), "LockUpgradeError")
 
 
-def test_tampering_outweighs_an_upgrade_and_both_are_told(project: Project) -> None:
+def test_tampering_outweighs_an_upgrade_and_both_are_reported(project: Project) -> None:
     project.yaml("tools/hello", executor_id="runtimes/echo", config={"args": ["two"]})
     runtime = project.system / ".ai" / "tools" / "runtimes" / "echo.yaml"
     runtime.write_text(runtime.read_text() + "# a remark\n")
@@ -156,7 +156,7 @@ def test_a_short_executor_id_that_now_means_another_file_is_a_violation(tmp_path
     )
 
 
-def test_a_warm_executor_notices_violations_too(project: Project) -> None:
+def test_a_warm_executor_notices_violations(project: Project) -> None:
     async def call() -> list[ExecutionResult]:
         async with project.executor() as executor:
             results = [await executor.execute("tools/hello")]
@@ -183,7 +183,7 @@ def test_a_warm_executor_reads_a_lockfile_that_changed(project: Project) -> None
     refused(second, "LockShadowedError")
 
 
-def test_a_corrupt_lockfile_is_an_error_and_left_as_it_is(project: Project) -> None:
+def test_a_corrupt_lockfile_is_an_error_and_stays_unchanged(project: Project) -> None:
     lockfile = project.lockfile("tools/hello")
     lockfile.write_text("{ not json")
     message = refused(project.run("tools/hello"), "LockCorruptError")
@@ -210,7 +210,7 @@ def test_a_lockfile_of_another_tool_is_refused(project: Project) -> None:
     )
 
 
-def test_a_lock_that_leaves_an_element_out_does_not_hold(project: Project) -> None:
+def test_a_lock_without_one_element_is_refused(project: Project) -> None:
     lockfile = project.lockfile("tools/hello")
     chain = json.loads(lockfile.read_text())["resolved_chain"]
     edit(lockfile, resolved_chain=chain[:1])
@@ -218,7 +218,7 @@ def test_a_lock_that_leaves_an_element_out_does_not_hold(project: Project) -> No
     assert "runtimes/echo.yaml, which it does not pin" in message
 
 
-def test_a_lock_with_an_element_too_many_does_not_hold(project: Project) -> None:
+def test_a_lock_with_an_additional_element_is_refused(project: Project) -> None:
     lockfile = project.lockfile("tools/hello")
     chain = json.loads(lockfile.read_text())["resolved_chain"]
     edit(lockfile, resolved_chain=[*chain, chain[1]])
@@ -228,7 +228,7 @@ def test_a_lock_with_an_element_too_many_does_not_hold(project: Project) -> None
     )
 
 
-def test_the_root_is_held_to_its_own_hash(project: Project) -> None:
+def test_the_hash_of_the_root_is_checked(project: Project) -> None:
     lockfile = project.lockfile("tools/hello")
     root = json.loads(lockfile.read_text())["root"]
     edit(lockfile, root={**root, "integrity": "0" * 64})
@@ -237,12 +237,12 @@ def test_the_root_is_held_to_its_own_hash(project: Project) -> None:
 
 
 def test_the_lock_is_verified_before_the_chain_is_built(project: Project) -> None:
-    """The runtime is broken beyond parsing, and yet the lock speaks first."""
+    """The runtime cannot be parsed, but the mismatch with the lock is reported first."""
     project.tool("runtimes/echo.yaml", "][", space="system")
     refused(project.run("tools/hello"), "LockUpgradeError")
 
 
-def test_a_pinned_element_that_is_gone_is_missed_by_name(project: Project) -> None:
+def test_a_missing_pinned_element_is_named(project: Project) -> None:
     (project.system / ".ai" / "tools" / "runtimes" / "echo.yaml").unlink()
     message = refused(project.run("tools/hello"), "MissingExecutorError")
     assert message.startswith("executor 'runtimes/echo' not found")
@@ -256,7 +256,7 @@ def test_without_lockfiles_nothing_is_read_or_written(project: Project) -> None:
     assert not project.lockfile("tools/hello").exists()
 
 
-def test_verify_chain_gives_a_result_with_success(project: Project) -> None:
+def test_verify_chain_returns_a_result_with_success(project: Project) -> None:
     entries = LockfileManager().load(project.lockfile("tools/hello")).resolved_chain
 
     def verifier() -> IntegrityVerifier:

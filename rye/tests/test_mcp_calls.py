@@ -104,7 +104,7 @@ def test_a_timeout_keeps_the_output(project: Project) -> None:
     assert result.is_error
     assert result.structured_content["error"]["type"] == "ToolTimedOut"
     assert result.structured_content["error"]["timed_out"] is True
-    assert result.structured_content["error"]["hint"] == "give it more time, or less to do"
+    assert result.structured_content["error"]["hint"] == "raise the timeout, or reduce the work"
     assert "started" in text_of(result)
 
 

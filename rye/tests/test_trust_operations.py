@@ -1,4 +1,4 @@
-"""Signing, trusting and verifying as a person or a program would ask for it."""
+"""Signing, trusting and verifying through the functions that the command line uses."""
 
 import re
 import stat
@@ -13,7 +13,6 @@ from rye.errors import (
     UnsafePathError,
     UnsignedError,
 )
-from rye.trust.model import Standing
 from rye.trust.operations import (
     ItemReport,
     sign_item,
@@ -25,6 +24,7 @@ from rye.trust.operations import (
     verify_paths,
 )
 from rye.trust.signer import Signer
+from rye.trust.verify import Standing
 from trust_world import Key, TrustWorld
 
 ALICE = Key.new()
@@ -53,7 +53,7 @@ def report(path: Path, world: TrustWorld) -> ItemReport:
 
 
 class TestSigning:
-    def test_the_key_is_made_on_first_use_and_trusted(self, world: TrustWorld) -> None:
+    def test_the_key_is_created_on_first_use_and_trusted(self, world: TrustWorld) -> None:
         path = put(world.project, "team/tool.py")
         signed = sign_item(path, world.context)
         assert signed.changed
@@ -69,7 +69,7 @@ class TestSigning:
         assert sign_item("team/tool", world.context).path == path
         assert report(path, world).trusted
 
-    def test_a_relative_path_starts_from_the_project(self, world: TrustWorld) -> None:
+    def test_a_relative_path_is_relative_to_the_project(self, world: TrustWorld) -> None:
         path = put(world.project, "team/tool.py")
         assert sign_item(Path(".ai/tools/team/tool.py"), world.context).path == path
 
@@ -84,7 +84,7 @@ class TestSigning:
             ("a", "#"),
         ],
     )
-    def test_the_line_is_in_the_files_own_comment_syntax(
+    def test_the_line_is_in_the_comment_syntax_of_the_file(
         self, name: str, comment: str, world: TrustWorld
     ) -> None:
         path = put(world.project, name)
@@ -110,7 +110,7 @@ class TestSigning:
         assert path.read_bytes().count(b"rye:signed:") == 1
         assert report(path, world).trusted
 
-    def test_the_line_of_somebody_else_is_replaced(self, world: TrustWorld) -> None:
+    def test_a_line_by_another_key_is_replaced(self, world: TrustWorld) -> None:
         path = put(world.project, "tool.py", ALICE.sign(BODY))
         assert sign_item(path, world.context).changed
         assert ALICE.fingerprint.encode() not in path.read_bytes()
@@ -163,11 +163,11 @@ class TestSigning:
         assert report(path, world).item_id == str(path)
 
     @pytest.mark.parametrize("name", ["data.json", "page.html", "notes.md"])
-    def test_a_format_without_comments_is_not_spoilt(self, name: str, world: TrustWorld) -> None:
+    def test_a_format_without_comments_is_refused(self, name: str, world: TrustWorld) -> None:
         path = put(world.project, name)
         message = (
-            f"{path}: a {path.suffix} file has no comments, so it cannot bear a signature line; "
-            "keep what has to be signed in another format"
+            f"{path}: cannot have a signature line, because {path.suffix} files have no comments; "
+            "use a format that has comments"
         )
         with pytest.raises(ItemFormatError, match=exactly(message)):
             sign_item(path, world.context)
@@ -195,7 +195,7 @@ class TestSigning:
         with pytest.raises(ItemNotFoundError, match=exactly(message)):
             sign_item("subprocess", world.context)
 
-    def test_a_private_key_that_is_open_to_others_is_not_used(self, world: TrustWorld) -> None:
+    def test_a_private_key_that_others_can_read_is_not_used(self, world: TrustWorld) -> None:
         path = put(world.project, "tool.py")
         sign_item(put(world.project, "first.py"), world.context)
         key = world.user / "keys" / "private_key.pem"
@@ -208,13 +208,13 @@ class TestSigning:
             sign_item(path, world.context)
         assert path.read_bytes() == BODY
 
-    def test_nothing_is_signed_if_a_name_leads_nowhere(self, world: TrustWorld) -> None:
+    def test_nothing_is_signed_if_an_id_is_not_found(self, world: TrustWorld) -> None:
         path = put(world.project, "team/tool.py")
         with pytest.raises(ItemNotFoundError):
             sign_items(["team/tool", "team/nothing"], world.context)
         assert path.read_bytes() == BODY
 
-    def test_many_at_once_from_the_first_use_on_agree_on_one_key(self, world: TrustWorld) -> None:
+    def test_concurrent_first_uses_create_one_key(self, world: TrustWorld) -> None:
         paths = [put(world.project, f"tool{number}.py") for number in range(8)]
         threads = [threading.Thread(target=sign_item, args=(path, world.context)) for path in paths]
         for thread in threads:
@@ -225,16 +225,16 @@ class TestSigning:
 
 
 class TestTrusting:
-    def test_a_key_file_of_somebody_else(self, world: TrustWorld, tmp_path: Path) -> None:
+    def test_a_key_file_of_another_user(self, world: TrustWorld, tmp_path: Path) -> None:
         item = put(world.project, "tool.py", ALICE.sign(BODY))
         assert not report(item, world).trusted
         pem = tmp_path / "alice.pem"
         pem.write_bytes(ALICE.public)
         entry = trust_add(pem, world.context, owner="Alice")
-        assert (entry.fingerprint, entry.owner, entry.counts) == (ALICE.fingerprint, "Alice", True)
+        assert (entry.fingerprint, entry.owner, entry.trusted) == (ALICE.fingerprint, "Alice", True)
         assert report(item, world).trusted
 
-    def test_line_ends_do_not_make_another_key(self, world: TrustWorld, tmp_path: Path) -> None:
+    def test_line_endings_do_not_make_another_key(self, world: TrustWorld, tmp_path: Path) -> None:
         pem = tmp_path / "alice.pem"
         pem.write_bytes(b"\r\n" + ALICE.public.rstrip().replace(b"\n", b"\r\n"))
         assert trust_add(pem, world.context).fingerprint == ALICE.fingerprint
@@ -244,17 +244,17 @@ class TestTrusting:
         entry = trust_add(path, world.context)
         assert (entry.space, entry.owner) == ("user", "alice@example.org")
 
-    def test_a_fingerprint_approves_what_the_project_brings(self, world: TrustWorld) -> None:
+    def test_a_fingerprint_approves_a_key_that_the_project_lists(self, world: TrustWorld) -> None:
         item = put(world.project, "tool.py", ALICE.sign(BODY))
         world.put_key(world.project, ALICE)
         found = report(item, world)
         assert found.verdict is not None
         assert found.verdict.standing is Standing.UNTRUSTED
         assert str(found.error).endswith(f"rye trust add {ALICE.fingerprint}")
-        assert trust_add(ALICE.fingerprint, world.context).counts
+        assert trust_add(ALICE.fingerprint, world.context).trusted
         assert report(item, world).trusted
 
-    def test_a_key_that_counts_already_is_left_alone(self, world: TrustWorld) -> None:
+    def test_a_key_that_is_already_trusted_is_left_alone(self, world: TrustWorld) -> None:
         world.put_key(world.user, ALICE)
         assert trust_add(ALICE.fingerprint, world.context).space == "user"
         assert not (world.user / "approved_keys").exists()
@@ -269,25 +269,24 @@ class TestTrusting:
         with pytest.raises(KeyStoreError, match=exactly(message)):
             trust_add(pem, world.context)
 
-    def test_a_file_that_is_not_there(self, world: TrustWorld, tmp_path: Path) -> None:
+    def test_a_missing_key_file(self, world: TrustWorld, tmp_path: Path) -> None:
         pem = tmp_path / "nothing.pem"
         message = (
-            f"cannot trust this key: cannot read {pem}: No such file or directory; "
-            "make it readable for you"
+            f"cannot trust this key: cannot read {pem}: No such file or directory; make it readable"
         )
         with pytest.raises(KeyStoreError, match=exactly(message)):
             trust_add(pem, world.context)
 
-    def test_an_entry_that_lies(self, world: TrustWorld) -> None:
+    def test_a_key_file_with_the_wrong_name(self, world: TrustWorld) -> None:
         path = world.put_key(world.project, ALICE, name="0" * 16)
         message = (
-            f"cannot trust this key: {path}: it holds key {ALICE.fingerprint}, which its name "
-            "does not say; pass the public_key.pem of its owner"
+            f"cannot trust this key: {path}: contains key {ALICE.fingerprint}, which does "
+            "not match its name; pass the public_key.pem of its owner"
         )
         with pytest.raises(KeyStoreError, match=exactly(message)):
             trust_add(path, world.context)
 
-    def test_trust_can_be_listed_and_taken_back(self, world: TrustWorld) -> None:
+    def test_keys_can_be_listed_and_removed(self, world: TrustWorld) -> None:
         item = put(world.project, "tool.py", ALICE.sign(BODY))
         world.put_key(world.project, ALICE)
         trust_add(ALICE.fingerprint, world.context)
@@ -333,7 +332,7 @@ class TestVerifying:
         assert found.verdict is None
         assert isinstance(found.error, UnsafePathError)
 
-    def test_the_error_is_the_one_that_running_would_give(self, world: TrustWorld) -> None:
+    def test_the_error_is_the_one_that_a_run_would_raise(self, world: TrustWorld) -> None:
         path = put(world.project, "team/tool.py")
         found = report(path, world)
         assert isinstance(found.error, UnsignedError)
@@ -349,6 +348,6 @@ def test_operations_print_nothing(world: TrustWorld, capfd: pytest.CaptureFixtur
     assert capfd.readouterr() == ("", "")
 
 
-def test_keys_do_not_show_in_reprs(world: TrustWorld) -> None:
+def test_private_keys_do_not_appear_in_reprs(world: TrustWorld) -> None:
     signer = Signer.of_user(world.user / "keys")
     assert "PRIVATE" not in repr(signer)

@@ -1,4 +1,4 @@
-"""The system space: shipped signed, and signed anew with one command."""
+"""The system space: it is shipped signed, and one command signs it again."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> TrustWorld:
 
 
 def untrusted(root: Path, user: Path) -> list[str]:
-    """The shipped files that somebody who has only installed Rye may not run."""
+    """Return the refusals of shipped files after a fresh installation."""
     context = Context(project_path=user, user_space=user, system_space=root.parent, environ={})
     store = TrustStore(context, spaces=(Space(name="system", root=root, bundle="rye"),))
     refused = []
@@ -48,7 +48,7 @@ def untrusted(root: Path, user: Path) -> list[str]:
 
 def test_every_file_of_the_shipped_system_space_verifies(tmp_path: Path) -> None:
     assert len(list(shipped_files(SHIPPED))) > 10
-    assert untrusted(SHIPPED, tmp_path) == [], "sign it anew: python -m rye.trust.release"
+    assert untrusted(SHIPPED, tmp_path) == [], "sign it again: python -m rye.trust.release"
 
 
 def test_the_shipped_system_space_trusts_one_release_key_only() -> None:
@@ -63,14 +63,14 @@ def test_a_release_signs_every_file(world: TrustWorld, tmp_path: Path) -> None:
     assert {item.fingerprint for item in done.signed} == {done.fingerprint}
 
 
-def test_the_private_half_is_nowhere(world: TrustWorld, tmp_path: Path) -> None:
+def test_the_private_key_is_not_stored(world: TrustWorld, tmp_path: Path) -> None:
     release(world.system)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in files if b"PRIVATE" in path.read_bytes()]
     assert len(files) == len(FILES) + 1
 
 
-def test_a_second_release_retires_the_first_key(world: TrustWorld, tmp_path: Path) -> None:
+def test_a_second_release_removes_the_first_key(world: TrustWorld, tmp_path: Path) -> None:
     first = release(world.system)
     kept = (world.system / "tools/rye/a.py").read_bytes()
     second = release(world.system)
@@ -89,7 +89,7 @@ def test_a_change_after_the_release_is_noticed(world: TrustWorld, tmp_path: Path
     assert len(untrusted(world.system, tmp_path)) == 1
 
 
-def test_a_release_that_breaks_off_leaves_the_old_key(world: TrustWorld, tmp_path: Path) -> None:
+def test_an_interrupted_release_keeps_the_old_key(world: TrustWorld, tmp_path: Path) -> None:
     first = release(world.system)
     (world.system / "tools" / "zzz.json").write_text("{}")
     with pytest.raises(ItemFormatError):
@@ -124,19 +124,19 @@ def test_the_command_without_a_folder_to_sign(
 ) -> None:
     assert main([str(tmp_path / "nothing")]) == 2
     assert capsys.readouterr().err == (
-        f"{tmp_path / 'nothing'} is no folder; name the .ai folder to sign\n"
+        f"{tmp_path / 'nothing'} is not a folder; name the .ai folder to sign\n"
     )
     assert main(["--help"]) == 2
     assert capsys.readouterr().err == "usage: python -m rye.trust.release [FOLDER [OWNER]]\n"
 
 
-def test_the_command_tells_what_cannot_be_signed(
+def test_the_command_reports_a_file_that_cannot_be_signed(
     world: TrustWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = world.system / "tools" / "data.json"
     path.write_text("{}")
     assert main([str(world.system)]) == 1
     assert capsys.readouterr().err == (
-        f"{path}: a .json file has no comments, so it cannot bear a signature line; "
-        "keep what has to be signed in another format\n"
+        f"{path}: cannot have a signature line, because .json files have no comments; "
+        "use a format that has comments\n"
     )

@@ -1,4 +1,4 @@
-"""The signature line: its one place, its one spelling, and what its hash covers."""
+"""The signature line: its only place, its only spelling, and what its hash covers."""
 
 import hashlib
 import re
@@ -51,7 +51,7 @@ class TestWriting:
         assert lines[2] == BODY
         assert split_signature(KEY.sign(content), "#").signed_bytes == content
 
-    def test_a_shebang_that_is_the_whole_file_gets_an_end_of_line(self) -> None:
+    def test_a_shebang_without_a_line_ending_gets_one(self) -> None:
         signed = KEY.sign(b"#!/bin/sh")
         assert split_signature(signed, "#").signed_bytes == b"#!/bin/sh\n"
         assert line_of(signed) is not None
@@ -61,7 +61,7 @@ class TestWriting:
         assert signed.startswith(BOM + b"# rye:signed:")
         assert split_signature(signed, "#").signed_bytes == BOM + BODY
 
-    def test_it_ends_as_the_lines_of_the_file_do(self) -> None:
+    def test_it_has_the_line_ending_of_the_file(self) -> None:
         assert KEY.sign(b"a\r\nb\r\n").split(b"\n")[0].endswith(b"\r")
         assert not KEY.sign(b"a\nb\r\n").split(b"\n")[0].endswith(b"\r")
 
@@ -85,10 +85,10 @@ class TestWriting:
             LINE.upper() + b"\n",
         ],
     )
-    def test_signing_replaces_a_misspelt_line(self, broken: bytes) -> None:
+    def test_signing_replaces_a_malformed_line(self, broken: bytes) -> None:
         assert split_signature(KEY.sign(broken + BODY), "#").signed_bytes == BODY
 
-    def test_a_key_that_is_none_is_refused(self) -> None:
+    def test_an_invalid_key_is_refused(self) -> None:
         with pytest.raises(ValueError, match="not the PKCS8 PEM of an Ed25519 private key"):
             compose(BODY, "#", private_key=b"x", fingerprint=KEY.fingerprint, timestamp=TIMESTAMP)
 
@@ -155,33 +155,33 @@ class TestReading:
             LINE[:-1],
         ],
     )
-    def test_any_other_spelling_is_no_signature(self, line: bytes) -> None:
+    def test_any_other_spelling_is_not_a_signature(self, line: bytes) -> None:
         content = line + b"\n" + BODY
         assert split_signature(content, "#").line is None
         assert split_signature(content, "#").signed_bytes == content
 
-    def test_capital_digits_in_the_hash_are_no_signature(self) -> None:
+    def test_capital_digits_in_the_hash_are_not_a_signature(self) -> None:
         content_hash = hashlib.sha256(BODY).hexdigest().encode()
         assert line_of(SIGNED.replace(content_hash, content_hash.upper())) is None
 
     def test_a_signature_has_one_base64_spelling(self) -> None:
-        """The idle bits of the last digit would otherwise give sixteen."""
+        """Otherwise the unused bits of the last digit would allow sixteen."""
         head, _, tail = SIGNED.partition(b"==:")
         digit = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".index(head[-1:])
         other = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[digit + 1]
         assert line_of(head[:-1] + bytes([other]) + b"==:" + tail) is None
 
-    def test_a_line_that_does_not_end_is_none(self) -> None:
+    def test_a_line_without_a_line_ending_is_not_a_signature(self) -> None:
         assert line_of(LINE) is None
 
-    def test_another_languages_comment_is_no_signature(self) -> None:
+    def test_a_comment_of_another_language_is_not_a_signature(self) -> None:
         assert line_of(SIGNED, "//") is None
         assert line_of(KEY.sign(BODY, "//"), "#") is None
 
-    def test_a_comment_sign_is_no_pattern(self) -> None:
+    def test_a_comment_sign_is_not_a_pattern(self) -> None:
         assert line_of(SIGNED, ".") is None
 
-    def test_misspelt_lines_are_told_from_none(self) -> None:
+    def test_malformed_lines_are_recognised(self) -> None:
         assert has_broken_line(LINE + b" \n" + BODY, "#")
         assert has_broken_line(b"#!/bin/sh\n# rye:signed:\n", "#")
         assert not has_broken_line(SIGNED, "#")
@@ -191,8 +191,8 @@ class TestReading:
 
 @MODEST
 @given(content=st.binary(max_size=200), comment=st.sampled_from(["#", "//", "--", "REM"]))
-def test_signing_takes_nothing_away_and_is_found_again(content: bytes, comment: str) -> None:
-    """Only a misspelt line in the place of the signature may vanish."""
+def test_signing_keeps_all_content_and_can_be_verified(content: bytes, comment: str) -> None:
+    """Only a malformed line in the place of the signature is removed."""
     signed = KEY.sign(content, comment)
     line, signed_bytes, content_hash = split_signature(signed, comment)
     assert line is not None

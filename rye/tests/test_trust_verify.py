@@ -1,4 +1,4 @@
-"""Who may vouch for an item, and the ways in which somebody else might try."""
+"""Verifying items: which signatures are trusted, and attacks on them."""
 
 import hashlib
 import re
@@ -17,11 +17,10 @@ from rye.errors import (
     UntrustedKeyError,
 )
 from rye.items.element import ItemFile
-from rye.trust.model import Standing, Verdict
 from rye.trust.operations import trust_add
 from rye.trust.signature import signed_digest, split_signature
 from rye.trust.store import TrustStore
-from rye.trust.verify import judge, verify_item
+from rye.trust.verify import Standing, Verdict, judge, verify_item
 from trust_world import TIMESTAMP, Key, TrustWorld
 
 ALICE, MALLORY = Key.new(), Key.new()
@@ -67,20 +66,20 @@ class TestTrusted:
         assert verdict.trusted
 
     @pytest.mark.parametrize("prefix", [b"#!/bin/sh\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf#!/x\r\n"])
-    def test_shebang_and_byte_order_mark_may_stand_first(
+    def test_a_shebang_and_a_byte_order_mark_may_come_first(
         self, prefix: bytes, world: TrustWorld
     ) -> None:
         assert standing(ALICE.sign(prefix + BODY), world) is Standing.TRUSTED
 
-    def test_windows_line_ends(self, world: TrustWorld) -> None:
+    def test_windows_line_endings(self, world: TrustWorld) -> None:
         assert standing(ALICE.sign(BODY.replace(b"\n", b"\r\n")), world) is Standing.TRUSTED
 
     @pytest.mark.parametrize("comment", ["//", "--", ";", "%", '"', "REM"])
     def test_other_comment_signs(self, comment: str, world: TrustWorld) -> None:
         assert standing(ALICE.sign(BODY, comment), world, comment) is Standing.TRUSTED
 
-    def test_the_same_bytes_are_as_good_in_another_place(self, world: TrustWorld) -> None:
-        """Content is signed, not a place; which content an id stands for is the lockfile's."""
+    def test_the_same_bytes_are_trusted_in_another_place(self, world: TrustWorld) -> None:
+        """Content is signed, not a path; the lockfile pins which content an id stands for."""
         store = world.store()
         assert judge(world.item(SIGNED, "other/copy.py"), "#", store).trusted
         assert judge(world.item(SIGNED), "#", store).trusted
@@ -101,17 +100,17 @@ class TestUnsigned:
         )
         refused(UnsignedError, message, BODY, world)
 
-    def test_the_command_is_fit_for_a_shell(self, world: TrustWorld) -> None:
+    def test_the_command_in_the_message_is_quoted_for_a_shell(self, world: TrustWorld) -> None:
         path = world.item(b"", "my tool.py").path
         message = (
             f"team/tool is not signed: {path}; read the file, then sign it with: rye sign '{path}'"
         )
         refused(UnsignedError, message, BODY, world, "my tool.py")
 
-    def test_a_misspelt_line_is_told(self, world: TrustWorld) -> None:
+    def test_a_malformed_line_is_reported(self, world: TrustWorld) -> None:
         path = world.item(b"").path
         message = (
-            f"team/tool is not signed: {path} has a signature line that is misspelt; "
+            f"team/tool is not signed: {path} has a malformed signature line; "
             f"read the file, then sign it with: rye sign {path}"
         )
         refused(UnsignedError, message, SIGNED.replace(b"\n", b" \n", 1), world)
@@ -128,12 +127,14 @@ class TestUnsigned:
         line, _, rest = SIGNED.partition(b"\n")
         assert standing(line + b"\rimport os\n" + rest, world) is Standing.UNSIGNED
 
-    def test_the_line_of_another_language_is_no_signature(self, world: TrustWorld) -> None:
+    def test_a_line_in_the_syntax_of_another_language_is_not_a_signature(
+        self, world: TrustWorld
+    ) -> None:
         assert standing(SIGNED, world, "//") is Standing.UNSIGNED
 
 
 class TestChanged:
-    def test_other_content_than_signed(self, world: TrustWorld) -> None:
+    def test_changed_content_is_refused(self, world: TrustWorld) -> None:
         path = world.item(b"").path
         message = (
             f"team/tool was changed after key {ALICE.fingerprint} signed it at 20261103T142530Z: "
@@ -141,7 +142,7 @@ class TestChanged:
         )
         refused(ChangedError, message, SIGNED + b"import os\n", world)
 
-    def test_the_verdict_has_the_hash_of_what_is_there(
+    def test_the_verdict_has_the_hash_of_the_present_content(
         self, world: TrustWorld, store: TrustStore
     ) -> None:
         verdict = judge(world.item(SIGNED + b"#"), "#", store)
@@ -157,22 +158,24 @@ class TestChanged:
             SIGNED.replace(b"\n", b"\n\n", 1),
             ALICE.sign(b"#!/bin/sh\n" + BODY).replace(b"/bin/sh", b"/bin/xx"),
         ],
-        ids=["shebang", "mark", "end", "line ends", "blank line", "other shebang"],
+        ids=["shebang", "mark", "end", "line endings", "blank line", "other shebang"],
     )
-    def test_every_byte_beside_the_line_counts(self, content: bytes, world: TrustWorld) -> None:
+    def test_every_byte_outside_the_line_is_covered(
+        self, content: bytes, world: TrustWorld
+    ) -> None:
         assert standing(content, world) is Standing.CHANGED
 
-    def test_a_second_line_in_front_does_not_vouch_for_the_first(self, world: TrustWorld) -> None:
+    def test_a_second_line_in_front_does_not_replace_the_first(self, world: TrustWorld) -> None:
         line = ALICE.sign(b"print('harmless')\n").partition(b"\n")[0]
         assert standing(line + b"\n" + SIGNED, world) is Standing.CHANGED
 
-    def test_a_second_line_behind_is_content(self, world: TrustWorld) -> None:
+    def test_a_second_line_after_the_first_is_content(self, world: TrustWorld) -> None:
         line = MALLORY.sign(BODY).partition(b"\n")[0] + b"\n"
         first, _, rest = SIGNED.partition(b"\n")
         assert standing(first + b"\n" + line + rest, world) is Standing.CHANGED
         assert standing(ALICE.sign(BODY), world) is Standing.TRUSTED
 
-    def test_the_line_of_another_file_does_not_fit(self, world: TrustWorld) -> None:
+    def test_the_line_of_another_file_is_refused(self, world: TrustWorld) -> None:
         line = ALICE.sign(b"print('harmless')\n").partition(b"\n")[0]
         assert standing(line + b"\n" + BODY, world) is Standing.CHANGED
 
@@ -184,8 +187,8 @@ class TestForged:
             MALLORY.fingerprint.encode(), ALICE.fingerprint.encode()
         )
         message = (
-            f"team/tool bears a signature that key {ALICE.fingerprint} did not make: {path}; "
-            "get the file from its author again; or read it, and if you vouch for it, "
+            f"team/tool has a signature that key {ALICE.fingerprint} did not make: {path}; "
+            "get the file from its author again; or read it, and if you trust it, "
             f"sign it with: rye sign {path}"
         )
         refused(ForgedError, message, content, world)
@@ -200,8 +203,8 @@ class TestForged:
         later = SIGNED.replace(TIMESTAMP.encode(), b"20991231T235959Z")
         assert standing(later, world) is Standing.FORGED
 
-    def test_a_signature_of_the_bare_hash_does_not_count(self, world: TrustWorld) -> None:
-        """What the key signs elsewhere, without a timestamp, is no signature of an item."""
+    def test_a_signature_of_the_bare_hash_is_refused(self, world: TrustWorld) -> None:
+        """A signature without a timestamp, made for another purpose, is not valid for an item."""
         signature = split_signature(SIGNED, "#").line
         assert signature is not None
         bare = sign_hash(BODY_HASH, ALICE.private)
@@ -209,8 +212,8 @@ class TestForged:
         forged = SIGNED.replace(signature.signature.encode(), bare.encode())
         assert standing(forged, world) is Standing.FORGED
 
-    def test_by_a_key_that_the_project_brings(self, world: TrustWorld) -> None:
-        """Nobody is told to approve a key for what it did not sign."""
+    def test_a_forged_signature_of_a_key_that_the_project_lists(self, world: TrustWorld) -> None:
+        """The user is not asked to approve a key because of a signature that it did not make."""
         carol = Key.new()
         world.put_key(world.project, carol)
         forged = MALLORY.sign(BODY).replace(
@@ -220,53 +223,53 @@ class TestForged:
 
 
 class TestUntrusted:
-    def test_a_key_that_is_in_no_store(self, world: TrustWorld) -> None:
+    def test_an_unknown_key_is_refused(self, world: TrustWorld) -> None:
         message = (
-            f"team/tool is signed by key {MALLORY.fingerprint}, which nobody here vouches for: "
-            f"{world.item(b'').path}; if you know whose it is, get the public key from its owner, "
-            "and trust it with: rye trust add PUBLIC_KEY.pem"
+            f"team/tool is signed by key {MALLORY.fingerprint}, which you do not trust: "
+            f"{world.item(b'').path}; if you know whose key it is, get the public key from its "
+            "owner, and trust it with: rye trust add PUBLIC_KEY.pem"
         )
         refused(UntrustedKeyError, message, MALLORY.sign(BODY), world)
 
-    def test_a_project_cannot_vouch_for_itself(self, world: TrustWorld) -> None:
+    def test_a_project_cannot_make_its_own_key_trusted(self, world: TrustWorld) -> None:
         world.put_key(world.project, MALLORY, owner="alice's other key")
         message = (
-            f"team/tool is signed by key {MALLORY.fingerprint}, which the project brings "
-            'as that of "alice\'s other key" and you have not approved: '
-            f"{world.item(b'').path}; if you know that it is, approve it with: "
+            f"team/tool is signed by key {MALLORY.fingerprint}, which this project lists "
+            "as alice's other key's; you have not approved it: "
+            f"{world.item(b'').path}; if you know that the key is theirs, approve it with: "
             f"rye trust add {MALLORY.fingerprint}"
         )
         refused(UntrustedKeyError, message, MALLORY.sign(BODY), world)
 
-    def test_a_key_that_a_project_brings_counts_once_approved(self, world: TrustWorld) -> None:
+    def test_a_key_that_a_project_lists_is_trusted_once_approved(self, world: TrustWorld) -> None:
         world.put_key(world.project, MALLORY)
         world.store().approve(MALLORY.fingerprint)
         assert standing(MALLORY.sign(BODY), world) is Standing.TRUSTED
 
-    def test_an_approval_is_the_users_to_give(self, world: TrustWorld) -> None:
-        """A project that also brings approvals, in whatever folder of its own, gains nothing."""
+    def test_an_approval_inside_the_project_is_ignored(self, world: TrustWorld) -> None:
+        """Approvals inside the project are ignored."""
         world.put_key(world.project, MALLORY)
         world.store().approve(MALLORY.fingerprint)
         (world.user / "approved_keys").rename(world.project / "approved_keys")
         assert standing(MALLORY.sign(BODY), world) is Standing.UNTRUSTED
 
-    def test_a_project_cannot_use_a_copy_of_what_the_system_signed(self, world: TrustWorld) -> None:
-        """Else it could have it run among files of its own, which it would import."""
+    def test_a_project_cannot_use_a_copy_of_a_system_file(self, world: TrustWorld) -> None:
+        """Otherwise the project could run it next to its own files, which it would import."""
         world.put_key(world.system, MALLORY)
         path = world.item(b"").path
         message = (
-            f"team/tool is signed by key {MALLORY.fingerprint}, which the bundle rye brings for "
-            f"what is below {world.system}, and not for this copy: {path}; "
-            f"read the file, and if you vouch for it here, sign it with: rye sign {path}"
+            f"team/tool is signed by key {MALLORY.fingerprint}, which is trusted for the "
+            f"bundle rye in {world.system}, but not for this copy: {path}; "
+            f"read the file, and if you trust it, sign it with: rye sign {path}"
         )
         refused(UntrustedKeyError, message, MALLORY.sign(BODY), world)
 
-    def test_a_key_of_the_system_counts_in_the_system(self, world: TrustWorld) -> None:
+    def test_a_system_key_is_trusted_in_the_system_space(self, world: TrustWorld) -> None:
         world.put_key(world.system, MALLORY)
         file = ItemFile(path=world.system / "tools/tool.py", content=MALLORY.sign(BODY))
         assert judge(file, "#", world.store()).trusted
 
-    def test_a_key_of_the_system_that_the_project_brings_too_can_be_approved(
+    def test_a_system_key_that_the_project_lists_too_can_be_approved(
         self, world: TrustWorld
     ) -> None:
         world.put_key(world.system, MALLORY)
@@ -275,19 +278,19 @@ class TestUntrusted:
         assert trust_add(MALLORY.fingerprint, world.context).space == "project"
         assert standing(MALLORY.sign(BODY), world) is Standing.TRUSTED
 
-    def test_an_entry_that_cannot_be_used_is_named(self, world: TrustWorld) -> None:
+    def test_an_unusable_entry_of_the_key_is_reported(self, world: TrustWorld) -> None:
         path = world.put_key(world.user, MALLORY)
         path.chmod(0o666)
         message = (
-            f"team/tool is signed by key {MALLORY.fingerprint}, but {path} may be changed by "
-            f"others (mode 0666); close it with: chmod go-w {path}"
+            f"team/tool is signed by key {MALLORY.fingerprint}, but {path} is writable by "
+            f"other users (mode 0666); fix it with: chmod go-w {path}"
         )
         refused(KeyStoreError, message, MALLORY.sign(BODY), world)
 
 
 class TestMemory:
     @pytest.mark.parametrize("first", ["system", "project"])
-    def test_what_was_judged_in_the_system_says_nothing_of_a_copy(
+    def test_a_verdict_in_the_system_space_is_not_used_for_a_copy(
         self, world: TrustWorld, store: TrustStore, first: str
     ) -> None:
         world.put_key(world.system, MALLORY)
@@ -297,20 +300,20 @@ class TestMemory:
         for file in (inside, copy, inside) if first == "system" else (copy, inside, copy):
             assert judge(file, "#", store).trusted is (file is inside)
 
-    def test_a_verdict_is_remembered_by_content_not_by_path(
+    def test_a_verdict_is_cached_by_content_not_by_path(
         self, world: TrustWorld, store: TrustStore
     ) -> None:
         first = judge(world.item(SIGNED), "#", store)
         assert judge(world.item(SIGNED, "other.py"), "#", store) is first
         assert not judge(world.item(SIGNED + b"x"), "#", store).trusted
 
-    def test_a_verdict_is_remembered_for_its_comment_sign_only(
+    def test_a_verdict_is_cached_for_its_comment_sign_only(
         self, world: TrustWorld, store: TrustStore
     ) -> None:
         assert judge(world.item(SIGNED), "#", store).trusted
         assert judge(world.item(SIGNED), "//", store).standing is Standing.UNSIGNED
 
-    def test_removing_the_key_ends_the_trust_at_the_next_look(
+    def test_a_removed_key_is_noticed_by_the_next_stamp(
         self, world: TrustWorld, store: TrustStore
     ) -> None:
         assert judge(world.item(SIGNED), "#", store).trusted
@@ -319,7 +322,7 @@ class TestMemory:
         assert store.stamp() != before
         assert judge(world.item(SIGNED), "#", store).standing is Standing.UNTRUSTED
 
-    def test_adding_the_key_is_seen_at_the_next_look(
+    def test_an_added_key_is_noticed_by_the_next_stamp(
         self, world: TrustWorld, store: TrustStore
     ) -> None:
         content = MALLORY.sign(BODY)
@@ -328,13 +331,15 @@ class TestMemory:
         store.stamp()
         assert judge(world.item(content), "#", store).trusted
 
-    def test_between_two_looks_the_answer_stays(self, world: TrustWorld, store: TrustStore) -> None:
+    def test_verdicts_do_not_change_between_two_stamps(
+        self, world: TrustWorld, store: TrustStore
+    ) -> None:
         """The items of one call are judged by one state of the store."""
         assert judge(world.item(SIGNED), "#", store).trusted
         (world.user / "trusted_keys" / f"{ALICE.fingerprint}.toml").unlink()
         assert judge(world.item(SIGNED), "#", store).trusted
 
-    def test_what_is_remembered_is_bounded(
+    def test_the_number_of_cached_verdicts_is_bounded(
         self, world: TrustWorld, store: TrustStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("rye.trust.verify._MAX_VERDICTS", 10)
@@ -343,7 +348,7 @@ class TestMemory:
         assert len(store.verdicts) <= 10
 
 
-def test_unsigned_items_are_judged_without_a_cryptographic_library() -> None:
+def test_judging_an_unsigned_item_loads_no_cryptographic_library() -> None:
     code = (
         "import sys, pathlib, tempfile; from rye.context import Context; "
         "from rye.trust.store import TrustStore; from rye.trust.verify import judge; "

@@ -1,1 +1,1 @@
-"""What one process stores on disk for the next."""
+"""What Rye keeps on disk between processes."""

@@ -1,20 +1,21 @@
-"""What was worked out from the bytes of files, for the next process that meets the same bytes.
+"""A cache of what was computed from the bytes of files, for later processes.
 
-Parsing YAML or verifying a signature takes microseconds, but loading what does it takes longer than
-starting Python. So the outcome is kept by the SHA-256 of the bytes, in a folder below
+Parsing YAML or verifying a signature takes microseconds, but loading the libraries that do it takes
+longer than starting Python. So the results are kept by the SHA-256 of the bytes, in a folder below
 ``{user space}/.ai/cache/items`` for each version of Rye.
 
-Whoever may write there decides what Rye believes, as he does by writing into ``trusted_keys`` next
-to it: the folder counts only if it is the user's and closed to everyone else, and if nobody else
-could have put it there. Nothing here is a reason to fail; what is missing, foreign, too large or
-damaged is worked out anew. Only what follows from files is kept: never a parameter, a secret or a
-variable of the environment.
+A program that can write there decides what Rye believes, as it could by writing into
+``trusted_keys``. So the folder is used only if it belongs to the user, nobody else has access, and
+nobody else could have replaced it. A missing, foreign, oversized or damaged entry is never an
+error: the result is computed again. Only what follows from files is kept, never a parameter, a
+secret or a variable of the environment.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from _thread import allocate_lock  # `threading` would slow down every start
 from pathlib import Path
 
 from lilux.files.bounded_read import FileTooLargeError, read_bounded
@@ -28,29 +29,34 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 1
-"""To be raised when an entry would mean something else to another state of this program."""
+"""Increase this when entries get another meaning without a new version of Rye."""
 MAX_ENTRY_BYTES = 64 * 1024
 MAX_ENTRIES = 4096
 MAX_UNWRITTEN = 1024
-"""Of a process that stays and never flushes."""
+"""A bound for processes that never flush."""
 
 _DIGEST_DIGITS = 64
 
 
 class _ForeignError(OSError):
-    """An entry that is not the user's alone."""
+    """The entry belongs to another user, or others can access it."""
 
 
 class DiskCache:
-    """Values of JSON by a kind and a digest. Without a folder it remembers nothing."""
+    """JSON values by kind and digest. Without a folder, nothing is kept.
+
+    Threads may share a cache.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = None if folder is None else f"{folder}/{__version__}-{FORMAT}"
         self._usable: bool | None = None
         self._new: dict[str, bytes] = {}
+        # A flush must not iterate over entries while another thread adds one.
+        self._adding = allocate_lock()
 
     def recall(self, kind: str, digest: str) -> Any:
-        """What was kept, or ``None``; raises nothing."""
+        """Return the value, or ``None``; raises nothing."""
         if not self._is_usable():
             return None
         name = _name(kind, digest)
@@ -63,7 +69,7 @@ class DiskCache:
             return None
 
     def keep(self, kind: str, digest: str, value: Any) -> None:
-        """Remember ``value``, which must be JSON, from the next :meth:`flush` on."""
+        """Keep ``value``, which must be JSON; the next :meth:`flush` writes it."""
         if self._folder is None or len(self._new) >= MAX_UNWRITTEN:
             return
         try:
@@ -73,11 +79,14 @@ class DiskCache:
             return
         if faithful and len(body) < MAX_ENTRY_BYTES - _DIGEST_DIGITS:
             name = _name(kind, digest)
-            self._new[name] = _sealed(name, body)
+            entry = _seal(name, body) + body
+            with self._adding:
+                self._new[name] = entry
 
     def flush(self) -> None:
-        """Write what is new; a folder that cannot be used costs nothing but time."""
-        new, self._new = self._new, {}
+        """Write the new values. A folder that cannot be used is not an error."""
+        with self._adding:
+            new, self._new = self._new, {}
         if new and self._folder is not None:
             from rye.cache.writer import write_entries
 
@@ -85,13 +94,14 @@ class DiskCache:
             write_entries(self._folder, new, MAX_ENTRIES)
 
     def _is_usable(self) -> bool:
-        if self._usable is None:
-            self._usable = self._folder is not None and is_private(self._folder)
-        return self._usable
+        usable = self._usable
+        if usable is None:
+            usable = self._usable = self._folder is not None and is_private(self._folder)
+        return usable
 
 
 def cache_of(user_space: Path) -> DiskCache:
-    """The cache of a user."""
+    """Return the cache in a user space."""
     return DiskCache(user_space / ".ai" / "cache" / "items")
 
 
@@ -101,12 +111,8 @@ def _require_own(status: os.stat_result) -> None:
 
 
 def _name(kind: str, digest: str) -> str:
-    """Of digits alone, whatever the kind is called."""
+    """Return the file name of an entry: hex digits only, whatever the kind is."""
     return sha256(f"{kind}\n{digest}".encode()).hexdigest()
-
-
-def _sealed(name: str, body: bytes) -> bytes:
-    return _seal(name, body) + body
 
 
 def _checked(name: str, data: bytes) -> bytes:
@@ -117,6 +123,6 @@ def _checked(name: str, data: bytes) -> bytes:
 
 
 def _seal(name: str, body: bytes) -> bytes:
-    """Shows damage, and an entry in the place of another; it is no protection against malice."""
+    """Return a checksum that detects damage and swapped entries; it does not stop an attacker."""
     head = f"{__version__} {FORMAT} {name}\n".encode()
     return sha256(head + body).hexdigest().encode("ascii")

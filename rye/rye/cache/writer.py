@@ -1,4 +1,4 @@
-"""Putting entries into the folder of a disk cache, and keeping it small."""
+"""Writing entries of the disk cache, and removing old ones. Loaded only when there are new ones."""
 
 from __future__ import annotations
 
@@ -15,41 +15,44 @@ _STALE_SECONDS = 30 * 24 * 3600
 
 
 def write_entries(folder: str, entries: Mapping[str, bytes], max_entries: int) -> None:
-    """Write what is possible; raises nothing. Beyond ``max_entries`` the older half goes."""
-    if not _prepared(folder):
+    """Write the entries if possible; raises nothing.
+
+    If there are more than ``max_entries``, the older half is removed.
+    """
+    if not _prepare(folder):
         return
     try:
         for name, data in entries.items():
-            # A power failure may leave an entry empty, which is seen: that need not be waited for.
+            # No fsync: an entry that a power failure leaves empty is detected and ignored.
             atomic_write(f"{folder}/{name}", data, mode=0o600, synced=False)
         _shrink(folder, max_entries)
     except OSError:
         return
 
 
-def _prepared(folder: str) -> bool:
-    """Make the folder, where it is this user's to make."""
+def _prepare(folder: str) -> bool:
+    """Create the folder, unless the place belongs to another user; true if it can be used."""
     if is_private(folder):
         return True
     path = Path(folder)
     above = next((one for one in path.parents if one.exists()), path)
     try:
-        # Whoever works as another user, as with sudo, leaves nothing in somebody's home.
+        # Under sudo, root must not leave files in the home of another user.
         if above.stat().st_uid != os.geteuid():
             return False
         for one in (*reversed(path.parents), path):
             one.mkdir(mode=0o700, exist_ok=True)
         if not is_private(folder):
             return False
-        _forget_old_versions(path)
+        _remove_old_versions(path)
     except OSError:
         return False
     return True
 
 
-def _forget_old_versions(current: Path) -> None:
+def _remove_old_versions(current: Path) -> None:
     for other in current.parent.iterdir():
-        # Not what a link leads to: that is no cache.
+        # is_private() is false for a link, whose target is not a cache.
         if is_private(str(other)) and time.time() - other.stat().st_mtime > _STALE_SECONDS:
             for entry in other.iterdir():
                 entry.unlink()
@@ -63,4 +66,4 @@ def _shrink(folder: str, max_entries: int) -> None:
         return
     by_age = sorted(entries, key=lambda entry: entry.stat(follow_symlinks=False).st_mtime_ns)
     for entry in by_age[: len(entries) // 2]:
-        os.unlink(entry.path)  # noqa: PTH108 - a text
+        os.unlink(entry.path)  # noqa: PTH108 - a string

@@ -18,9 +18,9 @@ from rye.catalogue.index import (
 from rye.context import Context
 from rye.errors import RyeError
 from rye.spaces.folders import stamp_of
+from rye.spaces.ids import primitive_ids
 from rye.spaces.index import SpaceIndex
 from rye.spaces.model import Resolution
-from rye.spaces.reserved import primitive_ids
 from rye.spaces.resolver import Resolver
 
 if TYPE_CHECKING:
@@ -133,9 +133,7 @@ class Catalogue:
         remembered = {record.summary.path: record for record in known.records()}
         # Stamps are taken before the walk, so that a change during the walk is noticed.
         indexes = [SpaceIndex(space) for space in self._resolver.spaces]
-        for index in indexes:
-            index.refresh()
-        folders = tuple([stamped for index in indexes for stamped in index.folders])
+        folders = tuple([stamped for index in indexes for stamped in index.refresh().folders])
         found = list(self._resolver.iter_items())
         records = {each.item_id: _unchanged(each, remembered) for each in found}
         new = [each for each in found if records[each.item_id] is None]

@@ -1,1 +1,1 @@
-"""What will run: chain, validation, lockfile, environment, anchor, execution config."""
+"""From a chain to a result: chain, locks, config, run."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rye.errors import ItemFormatError, ItemNotFoundError, RyeError
 from rye.items.element import ItemFile
-from rye.spaces.containment import leaves_the_space, lies_within, not_a_plain_file
+from rye.spaces.containment import is_in_space, not_a_regular_file_error, outside_space_error
 
 MAX_ITEM_BYTES = 1024 * 1024
 
@@ -43,10 +43,10 @@ def read_item(path: Path, space_root: Path) -> ItemFile:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise not_a_plain_file(path)
+            raise not_a_regular_file_error(path)
         place = actual_path(descriptor, name)
-        if not lies_within(place, os.fspath(space_root)):
-            raise leaves_the_space(path, space_root)
+        if not is_in_space(place, os.fspath(space_root)):
+            raise outside_space_error(path, space_root)
         if status.st_size > MAX_ITEM_BYTES:
             raise _too_large(path)
         content = _read(descriptor, status.st_size)
@@ -87,7 +87,7 @@ def _cannot_open(path: Path, error: OSError | ValueError) -> RyeError:
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return ItemNotFoundError(f"{path}: no such file", hint="restore it, or search for it again")
     if isinstance(error, OSError) and error.errno in _NOT_A_REGULAR_FILE:
-        return not_a_plain_file(path)
+        return not_a_regular_file_error(path)
     return _unreadable(path, error)
 
 

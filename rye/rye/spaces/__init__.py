@@ -1,1 +1,1 @@
-"""Where items live: an id becomes a path."""
+"""Where items are: turns an item id into a path."""

@@ -1,4 +1,4 @@
-"""Whether a path stays in its space, and the two errors for what may not be an item."""
+"""Checks that a path stays inside its space, and the errors for paths that cannot be items."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ LOCATE = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether the one is inside the other, both being absolute and without links."""
+    """True if ``path`` is inside ``folder``; both must be absolute and free of links."""
     return path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
-def lies_within(real_path: str, space_root: str) -> bool:
-    """Whether a path without links is in the space, whose own root may be a link."""
+def is_in_space(real_path: str, space_root: str) -> bool:
+    """True if a path without links is inside the space, whose root may itself be a link."""
     return is_below(real_path, space_root) or is_below(real_path, os.path.realpath(space_root))
 
 
 def real_folder(folder: str) -> str:
-    """The path of a folder without links."""
+    """Return the path of a folder with all links resolved."""
     try:
         descriptor = os.open(folder, LOCATE)
         try:
@@ -32,16 +32,16 @@ def real_folder(folder: str) -> str:
         return os.path.realpath(folder)
 
 
-def leaves_the_space(path: Path, space_root: Path) -> UnsafePathError:
-    """The error for a link that leads out."""
+def outside_space_error(path: Path, space_root: Path) -> UnsafePathError:
+    """Return the error for a link to a file outside the space."""
     return UnsafePathError(
-        f"{path}: a symbolic link leads out of {space_root}",
+        f"{path}: a symbolic link points outside {space_root}",
         hint="put the file itself into the space",
     )
 
 
-def not_a_plain_file(path: Path) -> UnsafePathError:
-    """The error for a folder, a FIFO, a socket, a device or a link to nothing."""
+def not_a_regular_file_error(path: Path) -> UnsafePathError:
+    """Return the error for a folder, a FIFO, a socket, a device or a dangling link."""
     return UnsafePathError(
-        f"{path}: is not a plain file", hint="remove it or put a plain file in its place"
+        f"{path}: is not a regular file", hint="remove it, or replace it with a regular file"
     )

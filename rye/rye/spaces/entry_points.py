@@ -1,10 +1,10 @@
-"""What installed packages announce, without paying for the announcement of those that do not.
+"""The entry points of installed packages, found quickly when there are none.
 
-Reading every distribution's metadata takes longer than a whole call, so the files are first
-searched for the group's name; only if one has it is ``importlib.metadata`` asked.
+Reading the metadata of every distribution takes longer than a whole call. So the entry point files
+are first searched for the names of the groups; only a match loads ``importlib.metadata``.
 
-What a folder holds that one merely works in is not installed: neither the working directory nor a
-project announces anything, even if ``sys.path`` leads there.
+The working directory and the projects that Rye works on are not installed packages: their entry
+points are ignored, even if ``sys.path`` contains them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rye.spaces.containment import is_below, real_folder
 _MAX_BYTES = 256 * 1024
 
 
-class Announcement(Record, frozen=True, kw_only=True):
-    """One entry point: its name, the text that it points to, and the distribution it is from."""
+class EntryPoint(Record, frozen=True, kw_only=True):
+    """An entry point: its name, its value, and the distribution that has it."""
 
     name: str
     value: str
@@ -34,23 +34,23 @@ PRIMITIVES = "rye.primitives"
 GROUPS = (BUNDLES, PRIMITIVES)
 
 _Stamps = tuple[tuple[str, int, int], ...]
-_Found = Mapping[str, tuple[Announcement, ...]]
+_Found = Mapping[str, tuple[EntryPoint, ...]]
 _remembered: list[tuple[_Stamps, _Found]] = []
 _projects: set[str] = set()
 
 
-def leave_out(project: Path) -> None:
-    """Never again take an announcement from this project; of the whole process, as ``sys.path``."""
+def exclude_project(project: Path) -> None:
+    """Ignore entry points in this project from now on, in the whole process."""
     _projects.update((os.path.normpath(project), os.path.realpath(project)))
 
 
 def installed_path() -> list[str]:
-    """``sys.path`` without what leads to the working directory or into a project."""
+    """Return ``sys.path`` without the working directory and the folders of projects."""
     return [entry for entry in dict.fromkeys(sys.path) if is_installed(entry)]
 
 
 def is_installed(folder: str) -> bool:
-    """Whether a folder of modules is the machine's, not one that somebody works in."""
+    """True if a folder of modules is neither the working directory nor in a project."""
     if not folder.startswith(os.sep) or _is_current(folder):
         return False
     names = (os.path.normpath(folder), real_folder(folder))
@@ -65,25 +65,28 @@ def _is_current(folder: str) -> bool:
 
 
 def _is_in_a_project(folder: str) -> bool:
-    for project in _projects:
+    # A copy: another thread may add a project meanwhile.
+    for project in tuple(_projects):
         if folder == project or is_below(folder, project):
             prefixes = (sys.prefix, os.path.realpath(sys.prefix))
-            # The environment that Rye itself runs in may lie in the project: it has the say anyway.
+            # The environment that Rye runs in may be in the project. Its code is running already.
             own = [prefix for prefix in prefixes if is_below(prefix, project)]
             if not any(is_below(folder, prefix) for prefix in own):
                 return True
     return False
 
 
-def announcements(group: str) -> tuple[Announcement, ...]:
-    """The entry points of one of ``GROUPS``, sorted by name, value and distribution.
+def entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of one of ``GROUPS``, sorted by name, value and distribution.
 
-    Remembered for as long as no folder on the path changes. Imports nothing of theirs.
+    The answer is cached until a folder on the path changes. No package is imported.
     """
     stamps = _path_stamps()
-    if not _remembered or _remembered[0][0] != stamps:
-        _remembered[:] = [(stamps, _looked_for(stamps))]
-    return _remembered[0][1][group]
+    known = next(iter(_remembered), None)
+    if known is None or known[0] != stamps:
+        known = (stamps, _search(stamps))
+        _remembered[:] = [known]
+    return known[1][group]
 
 
 def _path_stamps() -> _Stamps:
@@ -97,18 +100,19 @@ def _path_stamps() -> _Stamps:
     return tuple(stamps)
 
 
-def _looked_for(stamps: _Stamps) -> _Found:
+def _search(stamps: _Stamps) -> _Found:
     folders = [folder for folder, *_ in stamps]
     groups = {group for folder in folders for group in _mentioned(folder)}
     return _read(groups, folders) if groups else dict.fromkeys(GROUPS, ())
 
 
 def _mentioned(folder: str) -> set[str]:
+    """Return the groups that a distribution in the folder may have."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith("-info")]
     except NotADirectoryError:
-        return set(GROUPS)  # an archive: only importlib.metadata can look into it
+        return set(GROUPS)  # an archive: only importlib.metadata can read it
     except OSError:
         return set()
     heads = [_head(f"{folder}/{name}/entry_points.txt") for name in names]
@@ -136,18 +140,18 @@ def _read(groups: set[str], folders: list[str]) -> _Found:
         for group in groups:
             points = one.entry_points.select(group=group)
             if points:
-                # Of two that bear one name, the first on the path is the one that is imported.
+                # If two distributions have the same name, Python imports the first on the path.
                 found[group].setdefault(
                     one.name, [(each.name, each.value, one.name) for each in points]
                 )
     return {
-        group: _announcements(sorted({each for one in named.values() for each in one}))
+        group: _from_rows(sorted({each for one in named.values() for each in one}))
         for group, named in found.items()
     }
 
 
-def _announcements(rows: Iterable[Sequence[str]]) -> tuple[Announcement, ...]:
+def _from_rows(rows: Iterable[Sequence[str]]) -> tuple[EntryPoint, ...]:
     return tuple(
-        Announcement(name=name, value=value, distribution=distribution)
+        EntryPoint(name=name, value=value, distribution=distribution)
         for name, value, distribution in rows
     )

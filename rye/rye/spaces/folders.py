@@ -1,10 +1,11 @@
-"""What the file system has to say: whether a folder changed, and which files bear a stem."""
+"""Folders of items: whether one has changed, and which files in it have a given stem."""
 
 from __future__ import annotations
 
 import os
 import stat
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from lilux.record import Record
@@ -13,25 +14,28 @@ from rye.errors import UnsafePathError
 from rye.formats import format_table, known_extensions, may_be_item
 from rye.spaces.containment import (
     LOCATE,
-    leaves_the_space,
-    lies_within,
-    not_a_plain_file,
+    is_in_space,
+    not_a_regular_file_error,
+    outside_space_error,
     real_folder,
 )
 
 Stamp = tuple[int, int, int, int] | None
-"""Device, inode, mtime and ctime of a folder; ``None`` if there is none. Any file that comes, goes
-or changes its name makes it another, and nobody can set a ctime back."""
+"""Device, inode, mtime and ctime of a folder; ``None`` if it does not exist. Adding, removing or
+renaming a file changes it, and a program cannot set a ctime back."""
 
 CLOCK_LAG_NS = 200_000_000
-"""Kernels stamp by a clock that lags by a tick, or by many where a guest is not given its turns."""
-_COARSE_NS = 2_000_000_000  # a time in whole seconds is from a file system that has no finer ones
+"""How far the clock of file times may lag: a tick, or many in a virtual machine that is starved."""
+_COARSE_NS = 2_000_000_000  # a time in whole seconds comes from a file system without finer times
 
 _RELATIVE = os.access in os.supports_follow_symlinks and os.access in os.supports_dir_fd
 
 
 def stamp_of(folder: str) -> Stamp:
-    """Raises :class:`UnsafePathError` if the folder is there and may not be searched."""
+    """Return the stamp of a folder.
+
+    Raises :class:`UnsafePathError` if the folder exists and cannot be searched.
+    """
     try:
         status = os.stat(folder)  # noqa: PTH116 - on every call, for every folder
     except (FileNotFoundError, NotADirectoryError):
@@ -44,12 +48,28 @@ def stamp_of(folder: str) -> Stamp:
 
 
 def stamp_from(status: os.stat_result) -> tuple[int, int, int, int]:
-    """Of what was already asked for."""
+    """Return the stamp that a ``stat`` result contains."""
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
+def are_unchanged(folders: Iterable[tuple[str, Stamp]]) -> bool:
+    """True if every folder still has its stamp. Raises what :func:`stamp_of` raises."""
+    for folder, stamp in folders:
+        try:
+            status = os.stat(folder)  # noqa: PTH116 - on every call, for every folder
+        except OSError:
+            if stamp_of(folder) != stamp:
+                return False
+        else:
+            # Written out: with hundreds of folders, the calls would take most of the time.
+            found = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+            if found != stamp and stamp_of(folder) != stamp:
+                return False
+    return True
+
+
 def is_settled(stamp: Stamp, now_ns: int | None = None) -> bool:
-    """Whether a later change is sure to give another stamp: not if the last was just now."""
+    """True if a later change is certain to change the stamp; false if the last was just now."""
     if stamp is None:
         return True
     changed = stamp[3]
@@ -57,11 +77,10 @@ def is_settled(stamp: Stamp, now_ns: int | None = None) -> bool:
     return (time.time_ns() if now_ns is None else now_ns) - changed > margin
 
 
-def files_bearing(folder: str, stem: str) -> list[str]:
-    """The names in the folder that are ``stem`` and an extension of an item.
+def files_with_stem(folder: str, stem: str) -> list[str]:
+    """Return the names of the files in the folder that have this stem and may be items.
 
-    Costs the same however many files there are, unless only a file whose extension is not in the
-    table bears the stem, or none.
+    Files with a known extension are looked up by name. The folder is listed only if there are none.
     """
     names = [stem + extension for extension in known_extensions()]
     present = [name for name in _present(folder, names) if not Path(folder, name).is_dir()]
@@ -69,32 +88,34 @@ def files_bearing(folder: str, stem: str) -> list[str]:
 
 
 def checked_file(folder: str, name: str, space_root: Path) -> Path:
-    """The path, if it is a plain file in the space; raises :class:`UnsafePathError` if not."""
+    """Return the path of a regular file in the space; raise :class:`UnsafePathError` otherwise."""
     path = Path(folder, name)
     try:
         real = f"{real_folder(folder)}/{name}"
         if stat.S_ISLNK(_mode(real)):
             real = os.path.realpath(real)
     except OSError:
-        # The link was there a moment ago: somebody is exchanging it.
-        raise not_a_plain_file(path) from None
-    if not lies_within(real, os.fspath(space_root)):
-        raise leaves_the_space(path, space_root)
+        # The link existed a moment ago: it is being replaced.
+        raise not_a_regular_file_error(path) from None
+    if not is_in_space(real, os.fspath(space_root)):
+        raise outside_space_error(path, space_root)
     if not stat.S_ISREG(_mode(real)):
-        raise not_a_plain_file(path)
+        raise not_a_regular_file_error(path)
     return path
 
 
 class Listing(Record, frozen=True):
-    """The folder's own folders, and the files that may be items, by stem."""
+    """The subfolders of a folder, and the names of the files that may be items, by stem."""
 
     folders: list[str]
     stems: dict[str, list[str]]
 
 
 def list_folder(folder: str) -> Listing:
-    """Links to folders are left out: a walk must end. Of the files of one stem, those whose
-    extension is in the table hide those whose is not."""
+    """List a folder. Links to folders are left out, so that a walk ends.
+
+    Files with a known extension hide files of the same stem with an unknown one.
+    """
     table = format_table()
     folders: list[str] = []
     known: dict[str, list[str]] = {}
@@ -127,7 +148,7 @@ def list_folder(folder: str) -> Listing:
 
 
 def _present(folder: str, names: list[str]) -> list[str]:
-    """Those that are there. A dangling link counts: the id is taken, and an error must say so."""
+    """Return the names that exist. That includes dangling links, which must give an error."""
     if not _RELATIVE:
         return [name for name in names if os.path.lexists(f"{folder}/{name}")]
     try:

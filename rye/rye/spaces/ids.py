@@ -1,23 +1,36 @@
-"""Which texts can be the id of an item."""
+"""Item ids: which texts are valid, and which ids are reserved for primitives."""
 
 from __future__ import annotations
 
 from rye.errors import ItemIdError
+from rye.spaces.entry_points import PRIMITIVES, entry_points
+
+SUBPROCESS = "rye/core/primitives/subprocess"
+HTTP_CLIENT = "rye/core/primitives/http_client"
 
 MAX_ID_BYTES = 512
-MAX_PART_BYTES = 200  # file systems allow 255 for a name, which also has to hold the extension
+MAX_PART_BYTES = 200  # file systems allow 255 for a name, which includes the extension
 
 _HINT = "write the path below .ai/tools/ without its extension, like rye/bash/bash"
 
 
-def check_item_id(item_id: str) -> str:
-    """Gives ``item_id`` back if it can name an item; raises :class:`ItemIdError` if not.
+def primitive_ids() -> tuple[str, ...]:
+    """Return the ids of primitives, which no file of a project or a user can take.
 
-    An id is one or more parts with ``/`` between them. No part is empty, hidden or made of dots,
-    has blanks at its ends, or holds a backslash or a character that cannot be printed.
+    Rye's own are first, then the names of the entry points in ``rye.primitives``.
+    """
+    added = [each.name for each in entry_points(PRIMITIVES)]
+    return tuple(dict.fromkeys((SUBPROCESS, HTTP_CLIENT, *added)))
+
+
+def check_item_id(item_id: str) -> str:
+    """Return ``item_id`` if it is valid; raise :class:`ItemIdError` if it is not.
+
+    An id consists of parts separated by ``/``. A part is not empty, does not start with a dot,
+    does not start or end with a space, and has no backslash and no unprintable character.
     """
     if not isinstance(item_id, str):
-        raise ItemIdError(f"an item id is text, not {type(item_id).__name__}", hint=_HINT)
+        raise ItemIdError(f"an item id must be a string, not {type(item_id).__name__}", hint=_HINT)
     fault = _fault(item_id)
     if fault:
         raise ItemIdError(f"item id {_shown(item_id)} {fault}", hint=_HINT)
@@ -28,7 +41,7 @@ def _fault(item_id: str) -> str:
     if not item_id:
         return "is empty"
     if not item_id.isprintable():
-        return "has a character that cannot be printed"
+        return "has an unprintable character"
     if item_id[0] == "/" or item_id[1:2] == ":":
         return "is an absolute path"
     if "\\" in item_id:
@@ -44,7 +57,7 @@ def _part_fault(part: str) -> str:
     if part[0] == ".":
         return f"has the part '{_shortened(part)}', which begins with a dot"
     if part[0] == " " or part[-1] == " ":
-        return "has a part with a blank at its end or beginning"
+        return "has a part that starts or ends with a space"
     if len(part.encode()) > MAX_PART_BYTES:
         return f"has a part longer than {MAX_PART_BYTES} bytes"
     return ""

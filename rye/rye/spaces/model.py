@@ -1,4 +1,4 @@
-"""What the first station hands on."""
+"""The records that describe a space and where an id was found."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ PRECEDENCE: dict[SpaceName, int] = {"project": 3, "user": 2, "system": 1}
 
 
 class Space(Record, frozen=True, kw_only=True):
-    """One root of items. Several bundles may bear the name ``system``."""
+    """A root of items. Every bundle is a space with the name ``system``."""
 
     name: SpaceName
     root: Path
     """The ``.ai`` folder itself."""
     bundle: str = ""
-    """For the system space: the package that brings it; ``rye`` is our own."""
+    """In the system space: the package that contains it; ``rye`` is Rye's own."""
 
     @property
     def tools(self) -> Path:
-        """The folder below which ids are paths."""
+        """The folder that ids are relative to."""
         return self.root / "tools"
 
     @property
@@ -38,16 +38,16 @@ class Space(Record, frozen=True, kw_only=True):
 
 
 class Resolution(Record, frozen=True, kw_only=True):
-    """Where an id was found, and where it was looked for in vain."""
+    """Where an id was found, and which paths of higher precedence were missing."""
 
     item_id: str
-    """The full id, also if a short one was asked for."""
+    """The full id, even if a short one was asked for."""
     path: Path | None
     """``None`` for a primitive that has no file."""
     space: Space
     absent: tuple[Path, ...] = ()
-    """Paths, without an extension, of higher precedence (or in a bundle) that did not have it: were
-    one to appear, the answer would be another. ``**`` in one stands for any folders."""
+    """Missing paths, without an extension, of higher precedence or in another bundle. If a file
+    appears at one of them, the answer changes. ``**`` stands for any folders."""
     asked: str = ""
     """The id as it was asked for; empty if that is ``item_id``."""
     from_space: Space | None = None

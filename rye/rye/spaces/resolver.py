@@ -1,4 +1,4 @@
-"""An id becomes a path: project before user before system, and always the same answer."""
+"""Turns an item id into a path: the project is searched first, then the user, then the system."""
 
 from __future__ import annotations
 
@@ -9,31 +9,35 @@ from pathlib import Path
 from rye.context import Context
 from rye.errors import AmbiguousIdError, ItemNotFoundError, RyeError
 from rye.spaces.bundles import BundleFault, discover
-from rye.spaces.folders import Stamp, checked_file, files_bearing, stamp_of
-from rye.spaces.ids import check_item_id
-from rye.spaces.index import SpaceIndex
+from rye.spaces.folders import Stamp, checked_file, files_with_stem, stamp_of
+from rye.spaces.ids import check_item_id, primitive_ids
+from rye.spaces.index import SpaceIndex, SpaceTree
 from rye.spaces.model import Resolution, Space
-from rye.spaces.reserved import primitive_ids
 from rye.spaces.watch import Watch, watch_all
 
 _MAX_ANSWERS = 4096
+
+_Tree = tuple[Space, dict[str, list[str]]]
+"""A space and its item ids, each with the names of its files."""
 
 
 class Resolver:
     """Finds items in the three spaces.
 
-    A full id is looked up by name and costs the same however many items there are. A short id
-    needs an index of each space that is searched, built once and kept up to date: a file of that
-    stem may appear in any folder, see :mod:`rye.spaces.tree_watch`. An answer is remembered
-    together with the folders that it depends on, and given again while they stay as they were.
+    A full id is looked up by name, which costs the same however many items there are. A short id
+    needs an index of each space that is searched, since the file may be in any folder: the first
+    search reads every folder, later ones need a ``stat`` for each. An answer is cached with the
+    folders that it depends on, and used again while they are unchanged.
+
+    Threads may share a resolver: what it remembers is replaced, never changed.
     """
 
     def __init__(self, context: Context, *, primitives: Iterable[str] | None = None) -> None:
-        """``primitives`` are the reserved ids; by default Rye's and those of installed packages."""
+        """``primitives`` are the reserved ids; by default those of :func:`primitive_ids`."""
         system, self.bundle_faults = discover(context)
         project = Space(name="project", root=context.project_path / ".ai")
         user = Space(name="user", root=context.user_space / ".ai")
-        # Called from the home folder itself, what lies there is the user's, as it is elsewhere.
+        # In the home folder, the project's space is the user's space, and is treated as that.
         own = (user,) if project.root == user.root else (project, user)
         self.spaces: tuple[Space, ...] = (*own, *system)
         self._system = system
@@ -46,9 +50,9 @@ class Resolver:
     bundle_faults: tuple[BundleFault, ...]
 
     def resolve(self, item_id: str, *, from_space: Space | None = None) -> Resolution:
-        """Where the item is that ``item_id`` names for an item of ``from_space``.
+        """Return where ``item_id`` is found, for an item of ``from_space``.
 
-        Only spaces of equal or lower precedence than ``from_space`` are searched. Raises
+        Only spaces of the same or lower precedence than ``from_space`` are searched. Raises
         :class:`ItemIdError`, :class:`ItemNotFoundError`, :class:`AmbiguousIdError` or
         :class:`UnsafePathError`.
         """
@@ -72,10 +76,9 @@ class Resolver:
         return found
 
     def watch(self, resolutions: Iterable[Resolution]) -> Watch | None:
-        """What these answers depend on, all together: while it is unchanged, they are the same.
+        """Return what these answers depend on: while that is unchanged, they stay the same.
 
-        ``None`` if one of them is not remembered, or not to be had together with the others, since
-        what they depend on was just changing.
+        ``None`` if an answer is not cached, or if folders were changing between the answers.
         """
         watches = []
         for one in resolutions:
@@ -87,71 +90,75 @@ class Resolver:
         return watch_all(watches)
 
     def nearest(self, item_id: str) -> list[str]:
-        """At most three ids that may have been meant, the likeliest first."""
+        """Return up to three ids similar to ``item_id``, the most similar first."""
         from rye.suggestions import closest_ids
 
         known: set[str] = set(self._reserved)
         for space in self.spaces:
-            known.update(self._index(space).items)
+            known.update(self._tree(space).items)
         return closest_ids(item_id, known)
 
     def iter_items(self, space: Space | None = None) -> Iterator[Resolution]:
-        """Every item in the order of the ids: those of one space, or those that ids lead to.
+        """Yield every item of one space, or every item that an id resolves to, sorted by id.
 
-        What an id cannot lead to (two files, a link that leads out) is left out; see
-        :meth:`conflicts`. Files are not read, so helper files without metadata are among them.
+        Ids that cannot be resolved (two files, a link to the outside) are left out; see
+        :meth:`conflicts`. Files are not read, so helper files without metadata are included.
         """
         for entry in self._walk(space):
             if isinstance(entry, Resolution):
                 yield entry
 
     def conflicts(self, space: Space | None = None) -> Iterator[RyeError]:
-        """The errors that :meth:`iter_items` passed over."""
+        """Yield the errors of the ids that :meth:`iter_items` leaves out."""
         for entry in self._walk(space):
             if isinstance(entry, RyeError):
                 yield entry
 
     def _walk(self, space: Space | None) -> Iterator[Resolution | RyeError]:
         spaces = self.spaces if space is None else (space,)
+        trees = [(each, self._tree(each).items) for each in spaces]
         ids: set[str] = set()
-        for each in spaces:
-            items = self._index(each).items
+        for each, items in trees:
             ids.update(items if each.name == "system" else set(items) - self._reserved)
         for item_id in sorted(ids):
             try:
-                found = self._in_indexes(item_id, spaces)
+                if space is None and "/" not in item_id:
+                    found = self._resolve_listed(item_id)
+                else:
+                    found = self._find_in_trees(item_id, trees)
             except RyeError as error:
                 yield error
             else:
                 yield found
 
-    def _in_indexes(self, item_id: str, spaces: tuple[Space, ...]) -> Resolution:
-        if "/" not in item_id and spaces is self.spaces:
-            found = self.resolve(item_id)
-            if found.item_id != item_id:
-                raise AmbiguousIdError(
-                    f"'{item_id}' leads to {found.path} by its short id", hint="rename one"
-                )
-            return found
+    def _resolve_listed(self, stem: str) -> Resolution:
+        """Resolve an id without a slash; raise an error if it is the short id of another file."""
+        found = self.resolve(stem)
+        if found.item_id != stem:
+            raise AmbiguousIdError(
+                f"'{stem}' is the short id of {found.path}, which takes precedence",
+                hint="rename one",
+            )
+        return found
+
+    def _find_in_trees(self, item_id: str, trees: Iterable[_Tree]) -> Resolution:
         search = _Search(item_id, None)
-        claims: list[tuple[Space, Path]] = []
-        for space in spaces:
-            if claims and space.precedence < claims[0][0].precedence:
+        matches: list[tuple[Space, Path]] = []
+        for space, items in trees:
+            if matches and space.precedence < matches[0][0].precedence:
                 break
-            names = self._indexes[space.root].items.get(item_id, [])
+            names = items.get(item_id, [])
             if item_id in self._reserved and space.name != "system":
                 names = []
             folder = os.path.dirname(f"{space.tools}/{item_id}")  # noqa: PTH120 - for every item
-            search.claim(space, item_id, folder, names, claims)
-        return search.decided(item_id, claims)
+            search.match(space, item_id, folder, names, matches)
+        return search.only_match(item_id, matches)
 
-    def _index(self, space: Space) -> SpaceIndex:
-        index = self._indexes[space.root]
-        index.refresh()
-        return index
+    def _tree(self, space: Space) -> SpaceTree:
+        return self._indexes[space.root].refresh()
 
     def _resolve_primitive(self, item_id: str, search: _Search) -> Resolution:
-        """The file that describes a primitive, or none: it runs without one."""
+        """Find the file that describes a primitive, which may also have none."""
         found = search.look(self._system, item_id)
         return found or search.resolution(item_id, None, self._system[0], ())
 
@@ -170,21 +177,26 @@ class Resolver:
             ids = []
             for space in tier:
                 index = self._indexes[space.root]
-                search.trees.append((index, index.refresh()))
-                ids += [(each, space) for each in index.ids_bearing(stem)]
+                tree = index.refresh()
+                search.spaces.append((index, tree.generation))
+                ids += [(each, space) for each in tree.ids_with_stem(stem)]
             if len(ids) > 1:
                 listed = " and ".join(f"'{each}' ({space.root})" for each, space in ids)
                 raise AmbiguousIdError(
-                    f"short id '{stem}' is borne by {listed}", hint="use the full id"
+                    f"short id '{stem}' is ambiguous: {listed}", hint="use the full id"
                 )
-            if ids:
-                return search.look(tier, ids[0][0])
+            found = search.look(tier, ids[0][0]) if ids else None
+            if found is not None:  # otherwise it was removed a moment ago
+                return found
             search.absent += [space.tools / "**" / stem for space in tier]
         return None
 
     def _tiers(self, limit: int, *, bundles_apart: bool) -> Iterator[tuple[Space, ...]]:
-        """Spaces that are searched together. For a short id Rye's own files come before those of
-        bundles: installing a package must not change what `python_runtime` means."""
+        """Yield groups of spaces that are searched together.
+
+        For a short id, Rye's own files take precedence over those of bundles: installing a package
+        must not change what ``python_runtime`` means.
+        """
         for space in self.spaces:
             if space.name != "system" and space.precedence <= limit:
                 yield (space,)
@@ -196,7 +208,7 @@ class Resolver:
             yield self._system
 
     def _remember(self, key: tuple[str, int], found: Resolution, search: _Search) -> None:
-        watch = watch_all([Watch(tuple(search.watched), tuple(search.trees))])
+        watch = watch_all([Watch(tuple(search.folders), tuple(search.spaces))])
         if watch is not None and watch.is_settled():
             if len(self._answers) >= _MAX_ANSWERS:
                 self._answers.clear()
@@ -216,55 +228,55 @@ class Resolver:
             message = f"{message} ({'; '.join(str(fault) for fault in self.bundle_faults)})"
         nearest = self.nearest(item_id)
         names = ", ".join(nearest)
-        hint = f"did you mean {names}?" if nearest else "see `rye list` for those that there are"
+        hint = f"did you mean {names}?" if nearest else "list the available items with: rye list"
         return ItemNotFoundError(message, hint=hint, nearest=nearest)
 
 
 class _Search:
-    """One question: where it was looked, and what was not there."""
+    """One search for an id: what it looked at, and which paths were missing."""
 
     def __init__(self, asked: str, from_space: Space | None) -> None:
         self._asked = asked
         self._from_space = from_space
-        self.watched: list[tuple[str, Stamp]] = []
-        self.trees: list[tuple[SpaceIndex, int]] = []
+        self.folders: list[tuple[str, Stamp]] = []
+        self.spaces: list[tuple[SpaceIndex, int]] = []
         self.absent: list[Path] = []
 
     def look(self, tier: tuple[Space, ...], item_id: str) -> Resolution | None:
-        """The one file of the tier that has exactly this id."""
+        """Return the only file in these spaces with exactly this id; ``None`` if there is none."""
         parent, _, stem = item_id.rpartition("/")
-        claims: list[tuple[Space, Path]] = []
+        matches: list[tuple[Space, Path]] = []
         for space in tier:
             folder = f"{space.tools}/{parent}" if parent else str(space.tools)
             stamp = stamp_of(folder)
-            self.watched.append((folder, stamp))
-            names = files_bearing(folder, stem) if stamp is not None else []
-            self.claim(space, item_id, folder, names, claims)
-        return self.decided(item_id, claims) if claims else None
+            self.folders.append((folder, stamp))
+            names = files_with_stem(folder, stem) if stamp is not None else []
+            self.match(space, item_id, folder, names, matches)
+        return self.only_match(item_id, matches) if matches else None
 
-    def claim(
+    def match(
         self,
         space: Space,
         item_id: str,
         folder: str,
         names: list[str],
-        claims: list[tuple[Space, Path]],
+        matches: list[tuple[Space, Path]],
     ) -> None:
         if len(names) > 1:
             listed = " and ".join(f"{folder}/{name}" for name in names)
             raise AmbiguousIdError(f"'{item_id}' is both {listed}", hint="remove or rename one")
         if names:
-            claims.append((space, checked_file(folder, names[0], space.root)))
+            matches.append((space, checked_file(folder, names[0], space.root)))
         else:
             self.absent.append(space.tools / item_id)
 
-    def decided(self, item_id: str, claims: list[tuple[Space, Path]]) -> Resolution:
-        if len(claims) > 1:
-            listed = " and ".join(f"'{space.bundle}' ({path})" for space, path in claims)
+    def only_match(self, item_id: str, matches: list[tuple[Space, Path]]) -> Resolution:
+        if len(matches) > 1:
+            listed = " and ".join(f"'{space.bundle}' ({path})" for space, path in matches)
             raise AmbiguousIdError(
-                f"'{item_id}' is claimed by the bundles {listed}", hint="uninstall one of them"
+                f"'{item_id}' is in several bundles: {listed}", hint="uninstall one of them"
             )
-        space, path = claims[0]
+        space, path = matches[0]
         return self.resolution(item_id, path, space, tuple(self.absent))
 
     def resolution(
@@ -281,7 +293,7 @@ class _Search:
 
 
 def _by_stem(ids: Iterable[str]) -> dict[str, str]:
-    """Of two primitives of one stem the first counts: Rye's own."""
+    """Map stems to ids; of two ids with one stem, the first wins, which is Rye's own."""
     stems: dict[str, str] = {}
     for item_id in ids:
         stems.setdefault(item_id.rpartition("/")[2], item_id)

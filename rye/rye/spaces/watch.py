@@ -1,4 +1,4 @@
-"""What an answer about ids depends on, and whether that is still as it was."""
+"""What a resolution depends on, and whether that has changed."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from collections.abc import Iterable
 
 from lilux.record import Record
 
-from rye.spaces.folders import Stamp, is_settled, stamp_of
+from rye.spaces.folders import Stamp, are_unchanged, is_settled
 from rye.spaces.index import SpaceIndex
 
 
 class Watch(Record, frozen=True):
-    """The folders where a file could appear or go, and the whole trees where one of a stem could.
+    """The folders and the whole spaces that a resolution depends on.
 
-    While none of it changes, the same question has the same answer.
+    While none of them changes, the same question has the same answer.
     """
 
     folders: tuple[tuple[str, Stamp], ...]
-    trees: tuple[tuple[SpaceIndex, int], ...] = ()
+    spaces: tuple[tuple[SpaceIndex, int], ...] = ()
+    """The index of each space in which any folder matters, and the generation of its tree."""
 
     def is_unchanged(self) -> bool:
-        """One ``stat`` for each folder, and what :meth:`SpaceIndex.refresh` costs for each tree."""
-        for folder, stamp in self.folders:
-            if stamp_of(folder) != stamp:
-                return False
-        return all(index.refresh() == state for index, state in self.trees)
+        """True if nothing has changed. Costs one ``stat`` for each folder, also of the spaces."""
+        if not are_unchanged(self.folders):
+            return False
+        return all(index.refresh().generation == number for index, number in self.spaces)
 
     def is_settled(self) -> bool:
-        """Whether a change from now on is sure to be seen; see :func:`folders.is_settled`."""
+        """True if a later change is certain to be noticed; see :func:`folders.is_settled`."""
         return all(is_settled(stamp) for _, stamp in self.folders)
 
 
 def watch_all(watches: Iterable[Watch]) -> Watch | None:
-    """The union, each folder and tree once; ``None`` if one of them changed in between."""
+    """Return the union of ``watches``; ``None`` if two of them saw different states."""
     folders: dict[str, Stamp] = {}
-    trees: dict[SpaceIndex, int] = {}
+    spaces: dict[SpaceIndex, int] = {}
     for watch in watches:
         for folder, stamp in watch.folders:
             if folders.setdefault(folder, stamp) != stamp:
                 return None
-        for index, state in watch.trees:
-            if trees.setdefault(index, state) != state:
+        for index, generation in watch.spaces:
+            if spaces.setdefault(index, generation) != generation:
                 return None
-    return Watch(tuple(folders.items()), tuple(trees.items()))
+    return Watch(tuple(folders.items()), tuple(spaces.items()))

@@ -1,1 +1,1 @@
-"""Who signed a file, and whether that counts here."""
+"""Who signed a file, and whether that key is trusted."""

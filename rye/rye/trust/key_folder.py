@@ -1,4 +1,4 @@
-"""A folder of small files that decide about trust: safe reads, and a cheap look for changes."""
+"""Folders of key files: safe reads, and a cheap check for changes."""
 
 from __future__ import annotations
 
@@ -8,98 +8,117 @@ import stat
 from collections.abc import Hashable
 from pathlib import Path
 
+from lilux.record import Record
+
 from rye.ownership import guard, guard_above
 from rye.spaces.folders import is_settled, stamp_from
 
 MAX_ENTRY_BYTES = 16 * 1024
 MAX_ENTRIES = 1000
 
-# Non-blocking, so that a FIFO in the place of a key cannot hold the caller up.
+# Non-blocking, so that opening a FIFO does not hang.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ABSENCE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
 class KeyFileProblem(ValueError):  # noqa: N818 - never leaves the package; becomes a KeyStoreError
-    """What keeps a file from being used, naming it, and what mends that."""
+    """Why a file cannot be used, with its path, and how to fix that."""
+
+
+class KeyListing(Record, frozen=True, kw_only=True):
+    """The files of a folder at one moment, or the problem with the folder."""
+
+    path: Path
+    guarded: bool
+    stems: tuple[str, ...] = ()
+    """The names of the files without ``.toml``, sorted."""
+    problem: str = ""
+    """Why no file of the folder can be used, and what to do; empty if they can."""
+    identity: tuple[int, ...] = ()
+    """Changes with the folder, but not with the content of its files."""
+    settled: bool = False
+    """True if a later change is certain to change ``identity``."""
+
+    def read(self, stem: str) -> bytes:
+        """Return the content of ``{stem}.toml``; raises :class:`KeyFileProblem`."""
+        if self.problem:
+            raise KeyFileProblem(self.problem)
+        return read_key_file(self.path / f"{stem}.toml", guarded=self.guarded)
 
 
 class KeyFolder:
-    """The ``*.toml`` files of one folder, which need not be there.
+    """The ``*.toml`` files of one folder, which may be missing.
 
-    A ``guarded`` folder counts only while nobody but its owner may write to it, and the owner is
-    the user or root; the same holds for its files. :meth:`look` sees changes; everything else
-    answers from the last look.
+    A ``guarded`` folder and its files are used only if their owner is the user or root, and nobody
+    else can write to them.
+
+    Threads may share a folder: a listing is replaced, never changed.
     """
 
     def __init__(self, path: Path, *, guarded: bool) -> None:
         self.path = path
         self.guarded = guarded
-        self.stems: tuple[str, ...] = ()
-        self.problem = ""
         self._text = str(path)
-        self._above = str(path.parent)
-        self._files: tuple[str, ...] = ()
-        self._listed: tuple[int, ...] | None = None
-        self._settled = False
+        self._parent = str(path.parent)
+        self._empty = KeyListing(path=path, guarded=guarded)
+        self._listing = self._empty
         self._absent = False
 
-    def look(self) -> Hashable:
-        """See what is there; gives a value that is another one after any change."""
-        # Most of these folders are not there, and this question costs half of a failing stat.
+    def look(self) -> tuple[Hashable, KeyListing]:
+        """Return a value that differs after any change in the folder, and the current listing."""
+        # Most of these folders do not exist, and access() costs half of a failing stat().
         if self._absent and not os.access(self._text, os.F_OK):
-            return ""
+            return "", self._empty
         try:
-            status = os.stat(self._text)  # noqa: PTH116 - every call of a tool pays for it
-            above = os.stat(self._above) if self.guarded else None  # noqa: PTH116 - as above
+            status = os.stat(self._text)  # noqa: PTH116 - on every call of a tool
+            parent = os.stat(self._parent) if self.guarded else None  # noqa: PTH116 - as above
         except OSError as error:
-            absent = self._absent = error.errno in _ABSENCE
-            if self._listed is not None or self.problem or not absent:
-                self._forget("" if absent else _cannot_read(self.path, error))
-            return self.problem
+            self._absent = error.errno in _ABSENCE
+            problem = "" if self._absent else _cannot_read(self.path, error)
+            return problem, self._problem(problem)
         self._absent = False
-        listed: tuple[int, ...] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-        if above is not None:
-            listed += _access(above)
-        if listed != self._listed or not self._settled:
-            self._list(status)
-            self._listed = listed
-            self._settled = is_settled(stamp_from(status))
-        return (listed, self._files, tuple([file_identity(path) for path in self._files]))
+        identity: tuple[int, ...] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        if parent is not None:
+            identity += _access(parent)
+        listing = self._listing
+        if listing.identity != identity or not listing.settled:
+            listing = self._list(status, identity)
+            self._listing = listing
+        files = [file_identity(f"{self._text}/{stem}.toml") for stem in listing.stems]
+        return (identity, listing.problem, listing.stems, tuple(files)), listing
 
-    def read(self, stem: str) -> bytes:
-        """The bytes of ``{stem}.toml``; raises :class:`KeyFileProblem`."""
-        if self.problem:
-            raise KeyFileProblem(self.problem)
-        return read_key_file(self.path / f"{stem}.toml", guarded=self.guarded)
+    def _problem(self, problem: str) -> KeyListing:
+        return KeyListing(path=self.path, guarded=self.guarded, problem=problem)
 
-    def _forget(self, problem: str) -> None:
-        self.stems, self._files, self._listed, self.problem = (), (), None, problem
-
-    def _list(self, status: os.stat_result) -> None:
-        problem = guard(self.path, status) or guard_above(self.path) if self.guarded else ""
-        self._forget(problem)
+    def _list(self, status: os.stat_result, identity: tuple[int, ...]) -> KeyListing:
         try:
+            problem = guard(self.path, status) or guard_above(self.path) if self.guarded else ""
+            names = []
             with os.scandir(self._text) as found:
-                names = []
                 for entry in found:
                     if entry.name.endswith(".toml"):
                         names.append(entry.name)
                     if len(names) > MAX_ENTRIES:
-                        self._forget(
-                            f"{self.path} holds more than {MAX_ENTRIES} keys; "
-                            "remove those that are not needed"
+                        names.clear()
+                        problem = (
+                            f"{self.path} has more than {MAX_ENTRIES} keys; "
+                            "remove the ones that you do not need"
                         )
-                        return
+                        break
         except OSError as error:
-            self._forget(_cannot_read(self.path, error))
-            return
-        names.sort()
-        self.stems = tuple(name.removesuffix(".toml") for name in names)
-        self._files = tuple(f"{self._text}/{name}" for name in names)
+            return self._problem(_cannot_read(self.path, error))
+        return KeyListing(
+            path=self.path,
+            guarded=self.guarded,
+            stems=tuple([name.removesuffix(".toml") for name in sorted(names)]),
+            problem=problem,
+            identity=identity,
+            settled=is_settled(stamp_from(status)),
+        )
 
 
 def file_identity(path: str) -> Hashable:
-    """What tells one state of a file from another without reading it; ``None`` if it is absent."""
+    """Return a value that changes with the file, without reading it; ``None`` if it is missing."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -114,9 +133,9 @@ def file_identity(path: str) -> Hashable:
 
 
 def access_to(folder: str) -> Hashable:
-    """What :func:`guard` and :func:`guard_above` judge a folder by; ``None`` if it is absent."""
+    """Return what :func:`guard` checks of a folder; ``None`` if the folder is missing."""
     try:
-        return _access(os.stat(folder))  # noqa: PTH116 - every call of a tool pays for it
+        return _access(os.stat(folder))  # noqa: PTH116 - on every call of a tool
     except OSError:
         return None
 
@@ -126,7 +145,7 @@ def _access(status: os.stat_result) -> tuple[int, ...]:
 
 
 def read_key_file(path: Path, *, guarded: bool) -> bytes:
-    """Read a small regular file that is no symlink; raises :class:`KeyFileProblem`."""
+    """Read a small regular file that is not a symlink; raises :class:`KeyFileProblem`."""
     try:
         descriptor = os.open(path, _OPEN)
     except OSError as error:
@@ -150,4 +169,4 @@ def read_key_file(path: Path, *, guarded: bool) -> bytes:
 
 
 def _cannot_read(path: Path, error: OSError) -> str:
-    return f"cannot read {path}: {error.strerror}; make it readable for you"
+    return f"cannot read {path}: {error.strerror}; make it readable"

@@ -1,4 +1,4 @@
-"""Where a trust store's keys come from, and one entry read from there."""
+"""The keys of one space, read and checked one by one."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from rye.cache.disk import DiskCache
 from rye.context import Context
 from rye.ownership import guard, guard_above
 from rye.spaces.model import Space, SpaceName
-from rye.trust.key_entry import (
+from rye.trust.key_folder import KeyFileProblem, KeyFolder, KeyListing, read_key_file
+from rye.trust.key_format import (
     EntryFormatError,
     TrustedKey,
     is_public_key,
     parse_approval,
     parse_trusted_key,
 )
-from rye.trust.key_folder import KeyFileProblem, KeyFolder, read_key_file
 
-_MEND = "mend it, or remove it"
+_FIX = "fix or remove it"
 
 Place = tuple[Path, ...]
-"""The roots of the system spaces that a file lies in: one at most, unless they are nested."""
+"""The roots of the system spaces that contain a file: at most one, unless they are nested."""
 
 
 class KeyEntry(Record, frozen=True, kw_only=True):
-    """One key of the store, or one file that should have been one."""
+    """One key of the store, or a file of the store that cannot be used."""
 
     fingerprint: str
-    """What the file's name says; of the user's own key, what it is."""
+    """From the name of the file; for the user's own key, computed from the key."""
     space: SpaceName
     bundle: str = ""
     path: Path
@@ -40,36 +40,38 @@ class KeyEntry(Record, frozen=True, kw_only=True):
     created: str = ""
     public_key: bytes = field(default=b"", repr=False)
     own: bool = False
-    """Whether this is the key that the user signs with."""
-    counts: bool = False
-    """Whether a signature by this key makes an item trusted, if the item lies where it counts."""
+    """True for the key that the user signs with."""
+    trusted: bool = False
+    """True if a signature by this key makes an item below ``within`` trusted."""
     within: Path | None = None
-    """The only folder for whose files it counts; ``None`` if it counts everywhere."""
+    """The folder for whose files the key is trusted; ``None`` if it is trusted everywhere."""
     problem: str = ""
     """Why the file cannot be used, and what to do; empty if it can."""
 
-    def counts_in(self, place: Place) -> bool:
-        """Whether it makes a file trusted that lies in these folders."""
-        return self.counts and (self.within is None or self.within in place)
+    def is_trusted_in(self, place: Place) -> bool:
+        """True if the key makes a file in ``place`` trusted."""
+        return self.trusted and (self.within is None or self.within in place)
 
 
 class KeySource(Record, frozen=True, kw_only=True):
-    """The ``trusted_keys`` of one space."""
+    """The folder ``trusted_keys`` of one space."""
 
     space: SpaceName
     bundle: str
     folder: KeyFolder
     within: Path | None = None
 
-    def entry(self, stem: str, approvals: KeyFolder, disk_cache: DiskCache) -> KeyEntry:
-        """Read ``{stem}.toml``; a project's key counts if ``approvals`` have it."""
-        path = self.folder.path / f"{stem}.toml"
+    def entry(
+        self, stem: str, listing: KeyListing, approvals: KeyListing, disk_cache: DiskCache
+    ) -> KeyEntry:
+        """Read ``{stem}.toml`` of ``listing``; a project's key needs one of ``approvals``."""
+        path = listing.path / f"{stem}.toml"
         problem = ""
         key = TrustedKey(fingerprint=stem, owner="", public_key=b"", created="")
         try:
-            key = _parsed_key(self.folder.read(stem), stem, disk_cache)
+            key = _parsed_key(listing.read(stem), stem, disk_cache)
         except EntryFormatError as error:
-            problem = f"{path}: {error}; {_MEND}"
+            problem = f"{path}: {error}; {_FIX}"
         except KeyFileProblem as error:
             problem = str(error)
         return KeyEntry(
@@ -80,7 +82,7 @@ class KeySource(Record, frozen=True, kw_only=True):
             owner=key.owner,
             created=key.created,
             public_key=key.public_key,
-            counts=not problem
+            trusted=not problem
             and (self.space != "project" or _is_approved(key, approvals, disk_cache)),
             within=self.within,
             problem=problem,
@@ -88,15 +90,18 @@ class KeySource(Record, frozen=True, kw_only=True):
 
 
 def sources_of(context: Context, spaces: Sequence[Space] | None) -> tuple[KeySource, ...]:
-    """The user's source, then those of the system, then the project's, unless it is the user's."""
+    """Return the sources of the user, of the system spaces, and of the project.
+
+    The project has none if it is the user space.
+    """
     if spaces is None:
         from rye.spaces.bundles import system_spaces
 
         spaces = system_spaces(context)
     user, project = context.user_space / ".ai", context.project_path / ".ai"
     found = [_source("user", user, guarded=True)]
-    # Whoever may write into the system space may change the program itself, and a project's keys
-    # are pinned by the user's approval: only the user's own word has to be guarded.
+    # Only the user's folder needs a guard: a program that can write to the system space can change
+    # Rye itself, and a project's keys are pinned by the user's approvals.
     found += [
         _source("system", space.root, bundle=space.bundle, guarded=False)
         for space in spaces
@@ -108,17 +113,17 @@ def sources_of(context: Context, spaces: Sequence[Space] | None) -> tuple[KeySou
 
 
 def read_own_key(path: Path) -> KeyEntry:
-    """The entry of the public key that belongs to the user's private one."""
+    """Return the entry of the user's own public key."""
     public_key, problem = b"", ""
     try:
         public_key = read_key_file(path, guarded=True)
         problem = guard(path.parent, path.parent.stat()) or guard_above(path.parent)
         if not is_public_key(public_key):
-            problem = f"{path} is not the PEM of an Ed25519 public key; {_MEND}"
+            problem = f"{path} is not the PEM of an Ed25519 public key; {_FIX}"
     except KeyFileProblem as error:
         problem = str(error)
     except OSError as error:
-        problem = f"cannot read {path.parent}: {error.strerror}; make it readable for you"
+        problem = f"cannot read {path.parent}: {error.strerror}; make it readable"
     return KeyEntry(
         fingerprint=compute_key_fingerprint(public_key) if public_key else "",
         space="user",
@@ -126,15 +131,15 @@ def read_own_key(path: Path) -> KeyEntry:
         owner="you",
         public_key=public_key,
         own=True,
-        counts=not problem,
+        trusted=not problem,
         problem=problem,
     )
 
 
 def _source(name: SpaceName, root: Path, *, guarded: bool, bundle: str = "") -> KeySource:
     folder = KeyFolder(root / "trusted_keys", guarded=guarded)
-    # Whoever brings a key to the system speaks for what he brings along: a project could otherwise
-    # have a copy of it run among other files than those it was released with.
+    # A bundle's key is trusted for the bundle only. Otherwise a project could copy a signed file
+    # and run it next to other files than those it was released with.
     within = root if name == "system" else None
     return KeySource(space=name, bundle=bundle, folder=folder, within=within)
 
@@ -145,13 +150,13 @@ def _parsed_key(data: bytes, stem: str, disk_cache: DiskCache) -> TrustedKey:
     if isinstance(known, dict):
         return TrustedKey(**{**known, "public_key": known["public_key"].encode()})
     key = parse_trusted_key(data, stem)
-    told = {"fingerprint": key.fingerprint, "owner": key.owner, "created": key.created}
-    disk_cache.keep(kind, digest, {**told, "public_key": key.public_key.decode()})
+    fields = {"fingerprint": key.fingerprint, "owner": key.owner, "created": key.created}
+    disk_cache.keep(kind, digest, {**fields, "public_key": key.public_key.decode()})
     return key
 
 
 def _pinned_key(data: bytes, stem: str, disk_cache: DiskCache) -> str:
-    """The hash of the key that an approval is for."""
+    """Return the hash of the key that an approval pins."""
     kind, digest = f"approval {stem}", sha256(data).hexdigest()
     known = disk_cache.recall(kind, digest)
     if isinstance(known, str):
@@ -161,7 +166,7 @@ def _pinned_key(data: bytes, stem: str, disk_cache: DiskCache) -> str:
     return pinned
 
 
-def _is_approved(key: TrustedKey, approvals: KeyFolder, disk_cache: DiskCache) -> bool:
+def _is_approved(key: TrustedKey, approvals: KeyListing, disk_cache: DiskCache) -> bool:
     if key.fingerprint not in approvals.stems:
         return False
     try:

@@ -1,7 +1,7 @@
-"""Signing, trusting and verifying as functions: typed results, nothing printed.
+"""Signing, trusting and verifying as functions that return records and print nothing.
 
 A :class:`~pathlib.Path` names a file, a ``str`` names an item (or a key by its fingerprint).
-Relative paths start from the project.
+Relative paths are relative to the project.
 """
 
 from __future__ import annotations
@@ -18,36 +18,35 @@ from rye.formats import format_of
 from rye.items.reader import read_item
 from rye.spaces.model import Resolution, Space
 from rye.spaces.resolver import Resolver
-from rye.trust.key_entry import EntryFormatError, parse_trusted_key
 from rye.trust.key_folder import KeyFileProblem, read_key_file
+from rye.trust.key_format import EntryFormatError, parse_trusted_key
 from rye.trust.key_source import KeyEntry
-from rye.trust.model import Verdict
 from rye.trust.signer import SignedItem, Signer
 from rye.trust.store import TrustStore
-from rye.trust.verify import judge, refusal
+from rye.trust.verify import Verdict, judge, refusal
 
 
 class ItemReport(Record, frozen=True, kw_only=True):
-    """What verification found out about one file."""
+    """The result of verifying one file."""
 
     item_id: str
-    """The id, if the file lies where items do; otherwise the path."""
+    """The id of a file in a space; the path of any other file."""
     path: Path
     verdict: Verdict | None
     """``None`` if the file could not be read."""
     error: RyeError | None
-    """What ``verify_item`` would raise, with the command that mends it; ``None`` if trusted."""
+    """The error that ``verify_item`` would raise; ``None`` if the file is trusted."""
 
     @property
     def trusted(self) -> bool:
-        """Whether the item may run."""
+        """True if the item may run."""
         return self.error is None
 
 
 def sign_item(target: Path | str, context: Context) -> SignedItem:
-    """Sign one item or file with the user's own key, which is made on first use.
+    """Sign one item or file with the user's own key, which is created on first use.
 
-    Idempotent: what the key has signed as it is stays untouched, an outdated line is replaced.
+    Idempotent: a file with a valid line by this key is left alone; any other line is replaced.
     Raises :class:`KeyStoreError` if the key cannot be used, and what resolving, reading or writing
     the file raises.
     """
@@ -55,7 +54,7 @@ def sign_item(target: Path | str, context: Context) -> SignedItem:
 
 
 def sign_items(targets: Iterable[Path | str], context: Context) -> tuple[SignedItem, ...]:
-    """Sign in the order given, and stop with the error of the first that cannot be signed."""
+    """Sign the targets in order; stop at the first that cannot be signed, and raise its error."""
     resolver = Resolver(context)
     located = [_locate(target, resolver, context) for target in targets]
     signer = Signer.of_user(TrustStore(context, spaces=resolver.spaces).key_folder)
@@ -63,33 +62,33 @@ def sign_items(targets: Iterable[Path | str], context: Context) -> tuple[SignedI
 
 
 def trust_add(source: Path | str, context: Context, *, owner: str | None = None) -> KeyEntry:
-    """Let a key count: that of a file, or the one that the project brings under a fingerprint.
+    """Trust the key in a file, or approve the key that the project lists under a fingerprint.
 
-    A file is a ``public_key.pem`` or the ``.toml`` of another trust store; ``owner`` says whose it
-    is, in place of what the latter says. A key that counts everywhere already is left alone.
-    Raises :class:`KeyStoreError`.
+    The file is a ``public_key.pem`` or the ``.toml`` of another trust store; ``owner`` replaces the
+    owner that the latter names. A key that is already trusted everywhere is left alone. Raises
+    :class:`KeyStoreError`.
     """
     store = TrustStore(context)
     if isinstance(source, str):
         entry = store.find(source)
-        return entry if entry is not None and entry.counts_in(()) else store.approve(source)
+        return entry if entry is not None and entry.is_trusted_in(()) else store.approve(source)
     path = Path(os.path.realpath(context.project_path / source))
     public_key, stated_owner = _read_public_key(path)
     return store.add(public_key, stated_owner if owner is None else owner)
 
 
 def trust_remove(fingerprint: str, context: Context) -> tuple[Path, ...]:
-    """Take back trust or approval; gives the removed files. Raises :class:`KeyStoreError`."""
+    """Stop trusting a key; return the removed files. Raises :class:`KeyStoreError`."""
     return TrustStore(context).remove(fingerprint)
 
 
 def trust_list(context: Context) -> tuple[KeyEntry, ...]:
-    """Every key of the three spaces, whether it counts, and what is wrong with it if anything."""
+    """Return every key of the three spaces, with its problem if it cannot be used."""
     return TrustStore(context).entries()
 
 
 def verify_paths(targets: Iterable[Path | str], context: Context) -> tuple[ItemReport, ...]:
-    """Judge files or items. Never raises for what a file is; an id that names nothing is raised."""
+    """Verify files or items. A bad file is reported; an id that cannot be resolved is raised."""
     resolver = Resolver(context)
     store = TrustStore(context, spaces=resolver.spaces)
     located = [_locate(target, resolver, context) for target in targets]
@@ -97,7 +96,7 @@ def verify_paths(targets: Iterable[Path | str], context: Context) -> tuple[ItemR
 
 
 def verify_all(context: Context, space: Space | None = None) -> tuple[ItemReport, ...]:
-    """Judge every item of one space, or of all; also those that another space shadows."""
+    """Verify every item of one space, or of all, including items that another space shadows."""
     resolver = Resolver(context)
     store = TrustStore(context, spaces=resolver.spaces)
     return tuple(
@@ -122,7 +121,7 @@ def _report(path: Path, space_root: Path, item_id: str, store: TrustStore) -> It
 
 
 def _locate(target: Path | str, resolver: Resolver, context: Context) -> tuple[Path, Path, str]:
-    """The path of a target, the folder that it must not leave, and its id."""
+    """Return the path of a target, the folder that must contain it, and its id."""
     if isinstance(target, str):
         return _location_of(resolver.resolve(target))
     path = Path(os.path.normpath(context.project_path / target))
@@ -152,5 +151,5 @@ def _read_public_key(path: Path) -> tuple[bytes, str]:
         raise KeyStoreError(
             f"cannot trust this key: {path}: {error}", hint="pass the public_key.pem of its owner"
         ) from None
-    # A fingerprint is of the one spelling; mail and editors change how lines end.
+    # Mail and editors change line endings, which the fingerprint depends on.
     return b"\n".join(data.strip().splitlines()) + b"\n", ""

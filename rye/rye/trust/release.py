@@ -1,7 +1,7 @@
-"""``python -m rye.trust.release``: sign the system space anew.
+"""``python -m rye.trust.release``: sign the system space again.
 
-A release key lives as long as this command: it signs every file, its public half is written into
-the space, and the private half is never stored. Run it after any change to a system item.
+Each release has a new key: it signs every file, its public half is written into the space, and the
+private half is never stored. Run this after any change to a system item.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pathlib import Path
 from lilux.files.atomic import atomic_write
 
 from rye.errors import KeyStoreError, RyeError
-from rye.trust.key_entry import render_trusted_key, time_now, trusted_key
+from rye.trust.key_format import render_trusted_key, time_now, trusted_key
 from rye.trust.signer import SignedItem, Signer
 
 OWNER = "rye release"
 
 _KEYS = "trusted_keys"
-# What running leaves behind is not shipped.
+# Files that are created by running tools.
 _NOT_SHIPPED = frozenset({"__pycache__", "lockfiles", "node_modules"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Release:
-    """A system space that one key has signed."""
+    """The result of signing a system space."""
 
     fingerprint: str
     signed: tuple[SignedItem, ...]
@@ -35,9 +35,9 @@ class Release:
 
 
 def release(root: Path, owner: str = OWNER) -> Release:
-    """Sign every file of the ``.ai`` folder ``root`` with a fresh key, and retire the old keys.
+    """Sign every file of the ``.ai`` folder ``root`` with a new key, and remove the old keys.
 
-    Should it break off, the old keys are still there: what is not signed anew stays trusted.
+    The old keys are removed last: if this is interrupted, all files are still trusted.
     Raises :class:`RyeError` for a file that cannot be signed or written.
     """
     signer = Signer.fresh()
@@ -54,13 +54,13 @@ def release(root: Path, owner: str = OWNER) -> Release:
     except OSError as error:
         raise KeyStoreError(
             f"cannot write to {root}: {error.strerror}",
-            hint="run this on a copy that you may change",
+            hint="run this on a writable copy",
         ) from error
     return Release(fingerprint=signer.fingerprint, signed=signed, removed_keys=old)
 
 
 def shipped_files(root: Path) -> Iterator[Path]:
-    """Every file of a space that bears a signature line: all but keys and what running leaves."""
+    """Yield every file of a space that needs a signature line: all but keys and generated files."""
     for folder, names, files in os.walk(root):
         names[:] = sorted(
             name
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     root = Path(given[0]) if given else Path(__file__).parent.parent / ".ai"
     if not root.is_dir():
-        sys.stderr.write(f"{root} is no folder; name the .ai folder to sign\n")
+        sys.stderr.write(f"{root} is not a folder; name the .ai folder to sign\n")
         return 2
     try:
         done = release(root.resolve(), *given[1:])

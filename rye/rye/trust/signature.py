@@ -1,4 +1,4 @@
-"""The signature line: finding it, reading it, writing it. No I/O, and no opinion about keys.
+"""The signature line: finding it, parsing it, writing it. No I/O, and no decision about trust.
 
 ::
 
@@ -7,17 +7,17 @@
     │            │                │       └ Ed25519 signature, padded base64url
     │            │                └ SHA-256 of all the other bytes of the file, lower-case hex
     │            └ UTC in the basic format of ISO 8601, which has no colons, so that the line can be
-    │              taken apart at its colons
-    └ the comment sign of the file's language, and one blank
+    │              split at its colons
+    └ the comment sign of the file's language, and one space
 
-There is exactly one place for it: line 1, or line 2 after a shebang. A byte order mark may stand
-before either. The hash covers mark and shebang; the same text anywhere else is plain content, and
-hashed as such. There is exactly one spelling too: whatever differs from it, be it a trailing blank
-or a capital, is no signature line. The line ends in ``\\n`` or ``\\r\\n``.
+The line has exactly one place: line 1, or line 2 after a shebang. A byte order mark may come before
+either. The hash covers the mark and the shebang. The same text anywhere else is content, and is
+hashed. The line also has exactly one spelling: with a trailing space or a capital letter, it is not
+a signature line. It ends in ``\\n`` or ``\\r\\n``.
 
-The key signs ``sha256("{timestamp}:{content hash}")``, so neither can be exchanged. What is signed
-is content, not a place or a name: the same bytes with the same line are as good elsewhere. Which
-of two signed contents an id stands for is pinned by the lockfile.
+The key signs ``sha256("{timestamp}:{content hash}")``, so neither can be replaced. It signs the
+content, not a path or a name: the same bytes are valid in another place. Which of two signed
+contents an id stands for is pinned by the lockfile.
 """
 
 from __future__ import annotations
@@ -28,21 +28,20 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from lilux.patterns import pattern
 from lilux.record import Record
 
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 
-_PREFIX = pattern(rb"(?:\xef\xbb\xbf)?(?:#![^\n]*\n)?")
-_BARE_SHEBANG = pattern(rb"(?:\xef\xbb\xbf)?#![^\n]*")
-# 64 bytes in base64 leave four idle bits in the last digit; they are zero in one spelling only.
+_PREFIX = rb"(?:\xef\xbb\xbf)?(?:#![^\n]*\n)?"
+_BARE_SHEBANG = rb"(?:\xef\xbb\xbf)?#![^\n]*"
+# 64 bytes in base64 leave four unused bits in the last digit, which are zero in only one spelling.
 _FIELDS = (
     rb"rye:signed:([0-9]{8}T[0-9]{6}Z):([0-9a-f]{64}):([A-Za-z0-9_-]{85}[AQgw]==):([0-9a-f]{16})"
 )
 
 
 class SignatureLine(Record, frozen=True, kw_only=True):
-    """What a signature line says. Whether it is true is another question."""
+    """The fields of a signature line, not verified."""
 
     timestamp: str
     content_hash: str
@@ -51,11 +50,11 @@ class SignatureLine(Record, frozen=True, kw_only=True):
 
     @property
     def signed_digest(self) -> str:
-        """The hex digest that the key has signed."""
+        """The hex digest that the key signed."""
         return signed_digest(self.timestamp, self.content_hash)
 
     def render(self, comment: str) -> str:
-        """The line, without its end."""
+        """Return the line without its line ending."""
         return (
             f"{comment} rye:signed:{self.timestamp}:{self.content_hash}"
             f":{self.signature}:{self.fingerprint}"
@@ -63,7 +62,7 @@ class SignatureLine(Record, frozen=True, kw_only=True):
 
 
 class SplitItem(NamedTuple):
-    """An item taken apart: ``line`` is ``None`` if there is none, and all bytes are content."""
+    """An item and its signature line, which is ``None`` if all bytes are content."""
 
     line: SignatureLine | None
     signed_bytes: bytes
@@ -71,7 +70,7 @@ class SplitItem(NamedTuple):
 
 
 def split_signature(content: bytes, comment: str) -> SplitItem:
-    """Take the signature line out of ``content``; the rest is what its hash has to cover."""
+    """Separate the signature line from the rest of ``content``, which its hash covers."""
     start = _start_of_line(content)
     match = _strict_line(comment).match(content, start)
     if match is None:
@@ -90,7 +89,7 @@ def split_signature(content: bytes, comment: str) -> SplitItem:
 
 
 def has_broken_line(content: bytes, comment: str) -> bool:
-    """Tell whether something that was meant as a signature line stands in its place, misspelt."""
+    """True if the place of the signature line has a malformed one."""
     start = _start_of_line(content)
     return (
         _strict_line(comment).match(content, start) is None
@@ -101,16 +100,16 @@ def has_broken_line(content: bytes, comment: str) -> bool:
 def compose(
     content: bytes, comment: str, *, private_key: bytes, fingerprint: str, timestamp: str
 ) -> bytes:
-    """Give ``content`` with a signature line by ``private_key``, in place of the one it had.
+    """Return ``content`` with a signature line by ``private_key``, which replaces an old one.
 
-    A misspelt line in that place is replaced as well. A shebang that is the whole file gets an end
-    of line. The new line ends as the first line of the file does.
+    A malformed line is replaced as well. A shebang without a line ending gets one. The new line has
+    the same line ending as the first line of the file.
 
     Raises ``ValueError`` for a key that is not the PEM of an Ed25519 private key.
     """
     from lilux.primitives.signing import sign_hash
 
-    if _BARE_SHEBANG.fullmatch(content):
+    if re.fullmatch(_BARE_SHEBANG, content):
         content += b"\n"
     start = _start_of_line(content)
     head, rest = content[:start], content[start:]
@@ -129,17 +128,17 @@ def compose(
 
 
 def signed_digest(timestamp: str, content_hash: str) -> str:
-    """The digest that stands for both: SHA-256 of ``{timestamp}:{content_hash}``, in hex."""
+    """Return the digest that a key signs: SHA-256 of ``{timestamp}:{content_hash}``, in hex."""
     return hashlib.sha256(f"{timestamp}:{content_hash}".encode("ascii")).hexdigest()
 
 
 def timestamp_now() -> str:
-    """The present second as a signature line spells it."""
+    """Return the current time in the format of a signature line."""
     return datetime.now(UTC).strftime(TIMESTAMP_FORMAT)
 
 
 def _start_of_line(content: bytes) -> int:
-    match = _PREFIX.match(content)
+    match = re.match(_PREFIX, content)
     return match.end() if match is not None else 0
 
 

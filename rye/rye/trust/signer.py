@@ -1,4 +1,4 @@
-"""A key at work: it puts a signature line into a file, atomically."""
+"""Signing files: a key writes a signature line into a file, atomically."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from rye.formats import FALLBACK, format_of, may_be_item
 from rye.items.reader import read_item
 from rye.trust.signature import compose, split_signature, timestamp_now
 
-# No items, but what tools depend on; the other extensions that items never have know no ``#``.
-_NO_ITEMS_BUT_SIGNABLE = frozenset({".toml", ".pyi"})
+# Never items, but files that tools may depend on, in formats with ``#`` comments.
+_SIGNABLE_DEPENDENCIES = frozenset({".toml", ".pyi"})
 
 
 class SignedItem(Record, frozen=True, kw_only=True):
-    """A file that bears a valid signature line."""
+    """A file with a valid signature line."""
 
     path: Path
     fingerprint: str
     content_hash: str
     changed: bool
-    """``False`` if the line was there already, by the same key and for the same content."""
+    """``False`` if the file already had a valid line by the same key."""
 
 
 class Signer(Record, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Signer(Record, frozen=True, kw_only=True):
 
     @classmethod
     def of_user(cls, key_folder: Path) -> Signer:
-        """The user's own pair, made on first use; raises :class:`KeyStoreError`."""
+        """Return the user's own key pair, created on first use; raises :class:`KeyStoreError`."""
         try:
             private_key, public_key = ensure_keypair(key_folder)
         except KeyFileError as error:
@@ -52,22 +52,22 @@ class Signer(Record, frozen=True, kw_only=True):
 
     @classmethod
     def fresh(cls) -> Signer:
-        """A new pair that is nowhere but here."""
+        """Return a new key pair, which is not stored."""
         private_key, public_key = generate_keypair()
         return cls(private_key=private_key, public_key=public_key)
 
     @property
     def fingerprint(self) -> str:
-        """The name of the key."""
+        """The fingerprint of the key."""
         return compute_key_fingerprint(self.public_key)
 
     def sign_file(self, path: Path, space_root: Path) -> SignedItem:
-        """Give the file a signature line, or a new one in place of its old; its mode stays.
+        """Write a signature line into the file, or replace its line; the mode is kept.
 
-        A file that this key has signed as it is stays untouched. Raises what ``read_item`` does,
-        and :class:`ItemFormatError` for a file that cannot bear a line or cannot be written.
+        A file with a valid line by this key is left alone. Raises what ``read_item`` raises, and
+        :class:`ItemFormatError` for a file that cannot have a line or cannot be written.
         """
-        # Through a link, the file itself is written, and the link left alone.
+        # A link is followed: the file is replaced, and the link stays.
         real = Path(os.path.realpath(path))
         content = read_item(real, Path(os.path.realpath(space_root))).content
         comment = _comment_of(path)
@@ -101,11 +101,11 @@ class Signer(Record, frozen=True, kw_only=True):
 def _comment_of(path: Path) -> str:
     found = format_of(path)
     suffix = path.suffix
-    if found is FALLBACK and not may_be_item(suffix) and suffix not in _NO_ITEMS_BUT_SIGNABLE:
+    if found is FALLBACK and not may_be_item(suffix) and suffix not in _SIGNABLE_DEPENDENCIES:
         raise ItemFormatError(
             path,
-            f"a {suffix} file has no comments, so it cannot bear a signature line",
-            hint="keep what has to be signed in another format",
+            f"cannot have a signature line, because {suffix} files have no comments",
+            hint="use a format that has comments",
         )
     return found.comment
 
@@ -116,5 +116,5 @@ def _replace(path: Path, content: bytes) -> None:
     except OSError as error:
         reason = (error.strerror or "input/output error").lower()
         raise ItemFormatError(
-            path, f"cannot be written ({reason})", hint="sign it where you may write to it"
+            path, f"cannot be written ({reason})", hint="sign it where you can write to it"
         ) from error

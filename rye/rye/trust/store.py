@@ -1,31 +1,34 @@
-"""The trust store: which public keys there are, and which of them count.
+"""The trust store: the public keys of the three spaces, and which of them are trusted.
 
 ::
 
-    {user}/.ai/keys/public_key.pem               the user's own key               counts
-    {user}/.ai/trusted_keys/{fingerprint}.toml   keys that the user vouches for   count
-    {system}/.ai/trusted_keys/…                  release keys, of bundles too     count below there
-    {project}/.ai/trusted_keys/…                 keys that the project brings     count if approved
+    {user}/.ai/keys/public_key.pem               the user's own key            trusted
+    {user}/.ai/trusted_keys/{fingerprint}.toml   keys that the user added      trusted
+    {system}/.ai/trusted_keys/…                  release keys, also of bundles trusted in that space
+    {project}/.ai/trusted_keys/…                 keys that the project lists   trusted if approved
     {user}/.ai/approved_keys/{fingerprint}.toml  the user's approvals of those
 
-Whoever may write into the user's folders decides what runs, so these count only while nobody but
-the user may. An entry that cannot be used does not count, is listed with its problem, and leaves
-the others alone.
+The user's folders decide what may run, so they are used only if nobody else can write to them. An
+entry that cannot be used is not trusted, and is listed with its problem.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from _thread import allocate_lock  # `threading` would slow down every start
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 from lilux.primitives.signing.identity import PUBLIC_KEY_FILE
+from lilux.record import Record
 
 from rye.cache.disk import DiskCache
 from rye.context import Context
 from rye.errors import KeyStoreError
 from rye.spaces.model import Space, SpaceName
-from rye.trust.key_entry import (
+from rye.trust.key_folder import KeyFolder, KeyListing, access_to, file_identity
+from rye.trust.key_format import (
     FINGERPRINT,
     EntryFormatError,
     approval_of,
@@ -34,22 +37,41 @@ from rye.trust.key_entry import (
     time_now,
     trusted_key,
 )
-from rye.trust.key_folder import KeyFolder, access_to, file_identity
 from rye.trust.key_source import KeyEntry, KeySource, Place, read_own_key, sources_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rye.trust.model import Verdict
+    from rye.trust.verify import Verdict
 
-_WRITABLE = "use a user space that you may write to"
+_WRITABLE = "use a user space that you can write to"
+_LIST = "list the keys with: rye trust list"
+
+
+class _State(Record, frozen=True, kw_only=True):
+    """The store as one look found it, and what was concluded from that."""
+
+    number: int
+    looks: Hashable
+    listings: tuple[KeyListing, ...]
+    approvals: KeyListing
+    found: dict[tuple[str, Place], KeyEntry | None]
+    verdicts: dict[tuple[bytes, str, Place], Verdict]
+
+    @property
+    def stamp(self) -> Hashable:
+        """A value that no other state of the same store has, even if the files are as before."""
+        return self.number, self.looks
 
 
 class TrustStore:
-    """Answers from what it saw when :meth:`stamp` was last called, or at first use.
+    """Answers from the state that the last :meth:`stamp` saw, or the first use.
 
-    So one call of a tool, which begins with :meth:`stamp`, is judged by one state of the store, and
-    only that one look costs system calls. ``spaces`` spares looking for the bundles once more if
-    they are known already.
+    A call of a tool begins with :meth:`stamp`, so the whole call is judged by that state or a newer
+    one, and only that look costs system calls. ``spaces`` are the known spaces; without them, the
+    bundles are searched again.
+
+    Threads may share a store. A state is replaced as a whole, so a conclusion from an old state is
+    never remembered for a new one.
     """
 
     def __init__(
@@ -60,10 +82,10 @@ class TrustStore:
         disk_cache: DiskCache | None = None,
     ) -> None:
         self.disk_cache = DiskCache(None) if disk_cache is None else disk_cache
-        """What is known of bytes that were seen before; never which keys count."""
+        """What is known about bytes that were seen before; never which keys are trusted."""
         user = context.user_space / ".ai"
         self.key_folder = user / "keys"
-        """Where the user's own key pair is, or will be."""
+        """The folder of the user's own key pair, which may not exist yet."""
         self._own_key = self.key_folder / PUBLIC_KEY_FILE
         self._own_key_text = str(self._own_key)
         self._above_own_key = (str(self.key_folder), str(user))
@@ -76,86 +98,103 @@ class TrustStore:
                 if root is not None
             ]
         )
-        self._stamp: Hashable = None
-        self._found: dict[tuple[str, Place], KeyEntry | None] = {}
-        self._verdicts: dict[tuple[bytes, str, Place], Verdict] = {}
+        self._state: _State | None = None
+        self._states = 0
+        # Orders the looks of several threads, so that an older one never replaces a newer one.
+        self._looking = allocate_lock()
 
     def stamp(self) -> Hashable:
-        """Look at the folders; gives a value that is another one after any change in them."""
-        stamp = (
-            tuple([source.folder.look() for source in self._sources]),
-            self._approvals.look(),
-            self._look_at_own_key(),
-        )
-        if stamp != self._stamp:
-            self._found, self._verdicts = {}, {}
-            self._stamp = stamp
-        return self._stamp
+        """Look at the folders; return a value that differs after any change in them."""
+        return self._look().stamp
+
+    def _look(self) -> _State:
+        with self._looking:
+            sources = [source.folder.look() for source in self._sources]
+            approvals = self._approvals.look()
+            looks = (
+                tuple([look for look, _ in sources]),
+                approvals[0],
+                self._look_at_own_key(),
+            )
+            state = self._state
+            if state is None or state.looks != looks:
+                self._states += 1
+                state = _State(
+                    number=self._states,
+                    looks=looks,
+                    listings=tuple([listing for _, listing in sources]),
+                    approvals=approvals[1],
+                    found={},
+                    verdicts={},
+                )
+                self._state = state
+        return state
 
     def _look_at_own_key(self) -> Hashable:
         identity = file_identity(self._own_key_text)
-        # Who may write to the folders decides whether the key counts.
+        # The key is trusted only if nobody else can write to these folders.
         return identity and (identity, *[access_to(folder) for folder in self._above_own_key])
+
+    def _current(self) -> _State:
+        return self._state or self._look()
 
     @property
     def seen(self) -> Hashable:
-        """What :meth:`stamp` gave last: the state that answers are from."""
-        return self._stamp
+        """What :meth:`stamp` returned last: the state that answers come from."""
+        return self._current().stamp
 
     @property
     def verdicts(self) -> dict[tuple[bytes, str, Place], Verdict]:
-        """What was judged by the present state; a new dict with each new state."""
-        if self._stamp is None:
-            self.stamp()
-        return self._verdicts
+        """The verdicts by the current state; a new dict for each new state."""
+        return self._current().verdicts
 
     def place(self, path: Path) -> Place:
-        """Where a file lies, as far as that decides which keys count for it."""
+        """Return the system spaces that contain a file, which decide about bundles' keys."""
         text = str(path)
-        # A path that climbs is not below what it begins with.
+        # A path with ".." may be outside the folder that it starts with.
         if "/../" in text:
             return ()
         return tuple([root for root, starts in self._roots if text.startswith(starts)])
 
     def lookup(self, fingerprint: str, path: Path | None = None) -> bytes | None:
-        """The PEM of the public key, if that key counts for a file at ``path``, or everywhere."""
+        """Return the PEM of a key that is trusted for a file at ``path``, or everywhere."""
         place = () if path is None else self.place(path)
         entry = self.find(fingerprint, place)
-        return entry.public_key if entry is not None and entry.counts_in(place) else None
+        return entry.public_key if entry is not None and entry.is_trusted_in(place) else None
 
     def find(self, fingerprint: str, place: Place = ()) -> KeyEntry | None:
-        """The entry that says most about a key.
+        """Return the most useful entry of a key.
 
-        That is one that counts in ``place``, or else one that could, or else one with a problem.
+        One that is trusted in ``place`` is preferred, then one without a problem.
         """
-        if self._stamp is None:
-            self.stamp()
+        state = self._current()
         key = (fingerprint, place)
-        if key not in self._found:
-            self._found[key] = self._find(fingerprint, place)
-        return self._found[key]
+        if key not in state.found:
+            state.found[key] = self._find(state, fingerprint, place)
+        return state.found[key]
 
     def entries(self) -> tuple[KeyEntry, ...]:
-        """Everything that the store holds, the user's own key first, after a fresh look."""
-        self.stamp()
+        """Look again, and return every entry of the store, the user's own key first."""
+        state = self._look()
         entries = self._own_entries()
-        for source in self._sources:
+        for source, listing in zip(self._sources, state.listings, strict=True):
             entries += [
-                source.entry(stem, self._approvals, self.disk_cache) for stem in source.folder.stems
+                source.entry(stem, listing, state.approvals, self.disk_cache)
+                for stem in listing.stems
             ]
         return tuple(entries)
 
     def problems(self) -> tuple[str, ...]:
-        """What keeps whole folders from counting, and what to do; after a fresh look."""
-        self.stamp()
-        folders = [source.folder for source in self._sources] + [self._approvals]
-        return tuple([folder.problem for folder in folders if folder.problem])
+        """Look again, and return why whole folders cannot be used, and what to do."""
+        state = self._look()
+        listings = (*state.listings, state.approvals)
+        return tuple([listing.problem for listing in listings if listing.problem])
 
     def add(self, public_key: bytes, owner: str) -> KeyEntry:
-        """Let the user vouch for a key: it counts from now on, in every project.
+        """Add a key to the user's trusted keys: it is trusted in every project.
 
-        Raises :class:`KeyStoreError` if it is no Ed25519 public key, the owner's name cannot be
-        shown on one line, or the file cannot be written.
+        Raises :class:`KeyStoreError` if it is not an Ed25519 public key, the owner's name is not
+        one printable line, or the file cannot be written.
         """
         try:
             key = trusted_key(public_key, owner, time_now())
@@ -166,80 +205,82 @@ class TrustStore:
             ) from None
         source = self._source("user")
         self._write(source.folder, key.fingerprint, render_trusted_key(key))
-        return source.entry(key.fingerprint, self._approvals, self.disk_cache)
+        return self._entry(source, key.fingerprint)
 
     def approve(self, fingerprint: str) -> KeyEntry:
-        """Let a key that the project brings count, in every project that brings this very key.
+        """Trust a key that the project lists, in every project that lists the same key.
 
-        Raises :class:`KeyStoreError` if the project has no such key, or one that cannot be used.
+        Raises :class:`KeyStoreError` if the project does not list it, or it cannot be used.
         """
-        self.stamp()
         source = self._source("project")
-        if fingerprint not in source.folder.stems:
+        _, listing = source.folder.look()
+        if fingerprint not in listing.stems:
             raise KeyStoreError(
-                f"no key {fingerprint} in {source.folder.path}",
+                f"key {fingerprint} is not in {listing.path}",
                 hint="get the public key from its owner, "
                 "and trust it with: rye trust add PUBLIC_KEY.pem",
             )
-        entry = source.entry(fingerprint, self._approvals, self.disk_cache)
+        entry = self._entry(source, fingerprint)
         if entry.problem:
             raise KeyStoreError(f"cannot approve key {fingerprint}: {entry.problem}")
         approval = approval_of(fingerprint, entry.public_key, time_now())
         self._write(self._approvals, fingerprint, render_approval(approval))
-        return source.entry(fingerprint, self._approvals, self.disk_cache)
+        return self._entry(source, fingerprint)
 
     def remove(self, fingerprint: str) -> tuple[Path, ...]:
-        """Take back the user's word for a key; gives the files that were removed.
+        """Remove a key from the user's trusted and approved keys; return the removed files.
 
-        Raises :class:`KeyStoreError` if the user never gave it: what a bundle or a project brings
-        is not the user's to remove.
+        Raises :class:`KeyStoreError` if the user has neither added nor approved it. Keys of bundles
+        and projects are not removed.
         """
-        if not FINGERPRINT.fullmatch(fingerprint):
-            raise KeyStoreError(
-                f"{fingerprint!r} is no fingerprint",
-                hint="see which keys there are with: rye trust list",
-            )
+        if not re.fullmatch(FINGERPRINT, fingerprint):
+            raise KeyStoreError(f"{fingerprint!r} is not a fingerprint", hint=_LIST)
         folders = (self._source("user").folder.path, self._approvals.path)
         paths = [folder / f"{fingerprint}.toml" for folder in folders]
         removed = tuple([path for path in paths if _unlink(path)])
-        self._stamp = None
+        self._state = None
         if not removed:
             reason = self._why_not_removable(fingerprint)
             raise KeyStoreError(f"cannot remove key {fingerprint}: {reason}")
         return removed
 
-    def _find(self, fingerprint: str, place: Place) -> KeyEntry | None:
-        if not FINGERPRINT.fullmatch(fingerprint):
+    def _find(self, state: _State, fingerprint: str, place: Place) -> KeyEntry | None:
+        if not re.fullmatch(FINGERPRINT, fingerprint):
             return None
         found = [entry for entry in self._own_entries() if entry.fingerprint == fingerprint]
         found += [
-            source.entry(fingerprint, self._approvals, self.disk_cache)
-            for source in self._sources
-            if fingerprint in source.folder.stems
+            source.entry(fingerprint, listing, state.approvals, self.disk_cache)
+            for source, listing in zip(self._sources, state.listings, strict=True)
+            if fingerprint in listing.stems
         ]
         return min(
             found,
-            key=lambda entry: (not entry.counts_in(place), bool(entry.problem)),
+            key=lambda entry: (not entry.is_trusted_in(place), bool(entry.problem)),
             default=None,
         )
 
     def _own_entries(self) -> list[KeyEntry]:
-        there = file_identity(self._own_key_text) is not None
-        return [read_own_key(self._own_key)] if there else []
+        exists = file_identity(self._own_key_text) is not None
+        return [read_own_key(self._own_key)] if exists else []
 
     def _why_not_removable(self, fingerprint: str) -> str:
         entry = self.find(fingerprint)
         if entry is None:
-            return "it is not in the trust store; see what is with: rye trust list"
+            return f"it is not in the trust store; {_LIST}"
         if entry.own:
-            return f"it is your own; to sign with a new one, remove {self.key_folder}"
+            return f"it is your own key; to sign with a new one, remove {self.key_folder}"
         if entry.space == "project":
-            return f"it is not approved, only brought by the project; remove {entry.path}"
-        return f"it comes with the bundle {entry.bundle}; uninstall that"
+            return f"it is not approved, only listed by the project; remove {entry.path}"
+        return f"it is part of the bundle {entry.bundle}; uninstall the bundle"
 
     def _source(self, space: SpaceName) -> KeySource:
-        # A project that is the user space has no keys of its own: they are the user's.
+        # If the project is the user space, its keys are the user's.
         return next((source for source in self._sources if source.space == space), self._sources[0])
+
+    def _entry(self, source: KeySource, fingerprint: str) -> KeyEntry:
+        """Read one entry as it is now."""
+        listing, approvals = source.folder.look()[1], self._approvals.look()[1]
+        return source.entry(fingerprint, listing, approvals, self.disk_cache)
 
     def _write(self, folder: KeyFolder, stem: str, data: bytes) -> None:
         from lilux.files.atomic import atomic_write
@@ -250,10 +291,10 @@ class TrustStore:
             atomic_write(path, data, mode=0o644)
         except OSError as error:
             raise KeyStoreError(f"cannot write {path}: {error.strerror}", hint=_WRITABLE) from error
-        self._stamp = None
-        self.stamp()
-        if folder.problem:
-            raise KeyStoreError(f"key {stem} does not count yet: {folder.problem}")
+        self._state = None
+        problem = folder.look()[1].problem
+        if problem:
+            raise KeyStoreError(f"key {stem} is not trusted yet: {problem}")
 
 
 def _unlink(path: Path) -> bool:

@@ -1,7 +1,10 @@
-"""The judgement: bytes, a comment sign and keys in; a verdict out."""
+"""Verifying an item: its bytes, a comment sign and the trust store in; a verdict out."""
 
 from __future__ import annotations
 
+from enum import Enum
+
+from lilux.record import Record
 from lilux.sha256 import sha256
 
 from rye.errors import (
@@ -14,19 +17,45 @@ from rye.errors import (
 )
 from rye.items.element import ItemFile
 from rye.trust.key_source import KeyEntry, Place
-from rye.trust.model import Standing, Verdict
 from rye.trust.store import TrustStore
 
-# Far more than a machine has items; a bound only so that a server cannot grow without end.
+# Far more than the items of a machine; the bound keeps a server from growing without end.
 _MAX_VERDICTS = 16_384
 
 
-def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
-    """Say where an item stands. Nothing is read but keys.
+class Standing(Enum):
+    """The possible results of a verification."""
 
-    Of the path, it only matters which system space it is in: see :meth:`TrustStore.place`.
-    What was judged before by the same state of the store costs a hash and a lookup. The store
-    sees changes when its ``stamp()`` is called: call that once before the items of one call.
+    TRUSTED = "trusted"
+    UNSIGNED = "unsigned"
+    CHANGED = "changed"
+    FORGED = "forged"
+    UNTRUSTED = "untrusted"
+
+
+class Verdict(Record, frozen=True, kw_only=True):
+    """The result of verifying an item by its bytes, its signature line and the trust store."""
+
+    standing: Standing
+    content_hash: str
+    """SHA-256 of the content without the signature line, whatever the standing."""
+    fingerprint: str = ""
+    """The key that the signature line names."""
+    signed_at: str = ""
+    """The timestamp of the signature line."""
+
+    @property
+    def trusted(self) -> bool:
+        """True if the item may run."""
+        return self.standing is Standing.TRUSTED
+
+
+def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
+    """Return the verdict about an item. Only keys are read.
+
+    The path matters only for the system space that contains it; see :meth:`TrustStore.place`.
+    Judging the same bytes again costs a hash and a lookup while the state of the store is the same.
+    The store notices changes in its ``stamp()``: call that once before the items of one call.
     """
     verdicts = store.verdicts
     place = store.place(file.path)
@@ -41,11 +70,11 @@ def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
 
 
 def verify_item(file: ItemFile, comment: str, store: TrustStore, item_id: str) -> Verdict:
-    """Judge an item that is about to run, and let only a trusted one pass.
+    """Return the verdict about a trusted item; raise an error for any other.
 
     Raises :class:`UnsignedError`, :class:`ChangedError`, :class:`ForgedError` or
-    :class:`UntrustedKeyError`, each ending in the command that mends it, or
-    :class:`KeyStoreError` if the trust store has the key in an entry that cannot be used.
+    :class:`UntrustedKeyError`, each ending in the command that fixes it, or
+    :class:`KeyStoreError` if the entry of the key in the trust store cannot be used.
     """
     verdict = judge(file, comment, store)
     if verdict.trusted:
@@ -56,7 +85,7 @@ def verify_item(file: ItemFile, comment: str, store: TrustStore, item_id: str) -
 def refusal(
     file: ItemFile, comment: str, store: TrustStore, item_id: str, verdict: Verdict
 ) -> TrustError:
-    """The error that tells why an item with this verdict may not run."""
+    """Return the error that says why an item with this verdict may not run."""
     import shlex
 
     path, key = file.path, verdict.fingerprint
@@ -70,15 +99,15 @@ def refusal(
         )
     if verdict.standing is Standing.FORGED:
         return ForgedError(
-            f"{item_id} bears a signature that key {key} did not make: {path}",
+            f"{item_id} has a signature that key {key} did not make: {path}",
             hint="get the file from its author again; "
-            f"or read it, and if you vouch for it, sign it with: {sign}",
+            f"or read it, and if you trust it, sign it with: {sign}",
         )
     from rye.trust.signature import has_broken_line
 
     if has_broken_line(file.content, comment):
         return UnsignedError(
-            f"{item_id} is not signed: {path} has a signature line that is misspelt",
+            f"{item_id} is not signed: {path} has a malformed signature line",
             hint=f"read the file, then sign it with: {sign}",
         )
     return UnsignedError(
@@ -89,13 +118,13 @@ def refusal(
 def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Verdict:
     digest = _hash(content)
     known = _recalled(digest, comment, store, place)
-    return known or _worked_out(content, digest, comment, store, place)
+    return known or _verified(content, digest, comment, store, place)
 
 
 def _recalled(digest: str, comment: str, store: TrustStore, place: Place) -> Verdict | None:
-    """By a signature that was verified before, under a key that must be the same now.
+    """Return the verdict if the signature was verified before, under the key of the same name.
 
-    Whether that key counts is not remembered, but asked of the store as ever.
+    The store decides on every call whether that key is trusted; that is never remembered.
     """
     known = store.disk_cache.recall(f"signature {comment}", digest)
     if not isinstance(known, dict):
@@ -104,14 +133,14 @@ def _recalled(digest: str, comment: str, store: TrustStore, place: Place) -> Ver
     if entry is None or entry.problem or _hash(entry.public_key) != known["public_key_sha256"]:
         return None
     return Verdict(
-        standing=Standing.TRUSTED if entry.counts_in(place) else Standing.UNTRUSTED,
+        standing=Standing.TRUSTED if entry.is_trusted_in(place) else Standing.UNTRUSTED,
         content_hash=known["content_hash"],
         fingerprint=known["fingerprint"],
         signed_at=known["signed_at"],
     )
 
 
-def _worked_out(
+def _verified(
     content: bytes, digest: str, comment: str, store: TrustStore, place: Place
 ) -> Verdict:
     from rye.trust.signature import split_signature
@@ -124,7 +153,7 @@ def _worked_out(
     else:
         entry = store.find(line.fingerprint, place)
         standing = _standing_of_signature(line.signed_digest, line.signature, entry, place)
-        # Untrusted is also what bears a good signature by a key that does not count here.
+        # A valid signature by an untrusted key is remembered as well.
         if entry is not None and not entry.problem and standing is not Standing.FORGED:
             known = {
                 "content_hash": content_hash,
@@ -148,11 +177,11 @@ def _standing_of_signature(
 
     if entry is None or entry.problem:
         return Standing.UNTRUSTED
-    # Also with a key that does not count: nobody should be told to trust a key for a signature
-    # that it did not make.
+    # An untrusted key is verified too, so that the user is not asked to trust a key because of
+    # a signature that it did not make.
     if not verify_signature(digest, signature, entry.public_key):
         return Standing.FORGED
-    return Standing.TRUSTED if entry.counts_in(place) else Standing.UNTRUSTED
+    return Standing.TRUSTED if entry.is_trusted_in(place) else Standing.UNTRUSTED
 
 
 def _hash(data: bytes) -> str:
@@ -163,8 +192,8 @@ def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> Tru
     entry = store.find(key, store.place(file.path))
     if entry is None:
         return UntrustedKeyError(
-            f"{item_id} is signed by key {key}, which nobody here vouches for: {file.path}",
-            hint="if you know whose it is, get the public key from its owner, "
+            f"{item_id} is signed by key {key}, which you do not trust: {file.path}",
+            hint="if you know whose key it is, get the public key from its owner, "
             "and trust it with: rye trust add PUBLIC_KEY.pem",
         )
     if entry.problem:
@@ -173,13 +202,14 @@ def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> Tru
         import shlex
 
         return UntrustedKeyError(
-            f"{item_id} is signed by key {key}, which the bundle {entry.bundle} brings "
-            f"for what is below {entry.within}, and not for this copy: {file.path}",
-            hint="read the file, and if you vouch for it here, sign it with: "
+            f"{item_id} is signed by key {key}, which is trusted for the bundle {entry.bundle} "
+            f"in {entry.within}, but not for this copy: {file.path}",
+            hint="read the file, and if you trust it, sign it with: "
             f"rye sign {shlex.quote(str(file.path))}",
         )
+    whose = f"{entry.owner}'" if entry.owner.endswith("s") else f"{entry.owner}'s"
     return UntrustedKeyError(
-        f"{item_id} is signed by key {key}, which the project brings as that of {entry.owner!r} "
-        f"and you have not approved: {file.path}",
-        hint=f"if you know that it is, approve it with: rye trust add {key}",
+        f"{item_id} is signed by key {key}, which this project lists as {whose}; "
+        f"you have not approved it: {file.path}",
+        hint=f"if you know that the key is theirs, approve it with: rye trust add {key}",
     )

@@ -1,4 +1,4 @@
-"""Defaults of a JSON Schema, filled into parameters."""
+"""Filling the defaults of a JSON Schema into parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def with_defaults(parameters: dict[str, Any], schema: dict[str, Any] | bool) -> dict[str, Any]:
-    """A new dict with the defaults of absent properties; the input is not changed.
+    """Return a new dict with the defaults of missing properties; the input is not changed.
 
-    Goes into objects and array items that are there (or came in as a default), through ``allOf``
-    and through references inside the schema. Alternatives (``anyOf``, ``oneOf``, ``if``) are left
-    alone: which of them holds is not known before validation. An absent object without a default
-    is not invented. Raises :class:`SchemaError` if defaults contain themselves without end.
+    Defaults are also filled into existing objects and array items, through ``allOf`` and through
+    references inside the schema. Alternatives (``anyOf``, ``oneOf``, ``if``) are skipped, since
+    the matching one is not known before validation. A missing object without a default is not
+    created. Raises :class:`SchemaError` if a default contains itself.
     """
     filled = _filled(parameters, schema, root=schema, room=MAX_DEPTH)
     return dict(filled) if isinstance(filled, dict) else parameters
@@ -30,7 +30,7 @@ def _filled(value: Any, schema: Any, *, root: Any, room: int) -> Any:
         return value
     if not room:
         raise SchemaError(
-            f"the defaults of the schema nest deeper than {MAX_DEPTH} levels",
+            f"the defaults of the schema are nested deeper than {MAX_DEPTH} levels",
             hint="break the reference from a default to itself",
         )
     for part in _conjuncts(schema, root, seen=set()):
@@ -61,7 +61,7 @@ def _filled_object(value: dict[str, Any], properties: Any, root: Any, room: int)
 
 
 def _conjuncts(schema: Any, root: Any, seen: set[int]) -> Iterator[dict[str, Any]]:
-    """The schema and all that hold together with it, each once."""
+    """Yield the schema and all schemas that apply together with it, each once."""
     if not isinstance(schema, dict) or id(schema) in seen:
         return
     seen.add(id(schema))

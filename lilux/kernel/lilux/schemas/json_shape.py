@@ -1,8 +1,7 @@
-"""What makes a Python value expressible as JSON, and how a place inside it is spelled."""
+"""Checks that a Python value has a JSON form, and paths inside such a value."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from math import isfinite
 
@@ -18,18 +17,18 @@ MAX_DEPTH = 128
 
 _SCALARS = frozenset({int, bool, type(None)})
 _NOT_FINITE = "NaN and infinities have no JSON form"
-_NOT_UNICODE = "a text with a lone surrogate has no JSON form"
+_NOT_UNICODE = "a string with a lone surrogate has no JSON form"
 
 
 class Fault(Record, frozen=True):
-    """Why a value is not JSON; ``path`` runs from the innermost step to the outermost."""
+    """Why a value has no JSON form; ``path`` goes from the innermost step to the outermost."""
 
     path: list[str | int]
     reason: str
 
 
 def json_fault(value: Any, room: int = MAX_DEPTH) -> Fault | None:
-    """The first thing in ``value`` that JSON cannot express, or ``None``."""
+    """Return the first fault in ``value``, or ``None``."""
     if type(value) in _SCALARS:
         return None
     if isinstance(value, dict):
@@ -43,15 +42,15 @@ def json_fault(value: Any, room: int = MAX_DEPTH) -> Fault | None:
 def _leaf_fault(value: Any) -> str | None:
     if isinstance(value, str):
         return None if _is_unicode(value) else _NOT_UNICODE
-    # Where the module was never loaded, there is no such number.
-    decimal = sys.modules.get("decimal")
-    if decimal is not None and isinstance(value, decimal.Decimal):
-        # isfinite() would raise for a signalling NaN.
-        return None if value.is_finite() else _NOT_FINITE
     if isinstance(value, float):
         return None if isfinite(value) else _NOT_FINITE
     if isinstance(value, int):
         return None
+    from decimal import Decimal
+
+    if isinstance(value, Decimal):
+        # isfinite() raises for a signalling NaN.
+        return None if value.is_finite() else _NOT_FINITE
     return f"a value of type {type(value).__name__} has no JSON form"
 
 
@@ -95,8 +94,8 @@ def _too_deep() -> Fault:
     return Fault([], f"nested deeper than {MAX_DEPTH} levels, or circular")
 
 
-def spell_path(root: str, path: Iterable[str | int]) -> str:
-    """``parameters.env["a b"][0]``: a place inside a value, from the outermost step on."""
+def format_path(root: str, path: Iterable[str | int]) -> str:
+    """Return a path such as ``parameters.env["a b"][0]``; ``path`` starts at the outermost step."""
     for step in path:
         root = child_path(root, step) if isinstance(step, str) else f"{root}[{step}]"
     return root

@@ -1,7 +1,7 @@
-"""Validation errors in words: the place and what was expected, never the value that was found.
+"""Messages of validation errors: the path and the expectation, never the value.
 
-The messages of the library quote the offending value, which may be a secret; these are made from
-the failed rule alone. Names of properties do appear, since a misspelt one must be found.
+The messages of the library quote the value, which may be a secret; these are made from the failed
+rule only. They contain names of properties, so that a misspelt one can be found.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from lilux.schemas.json_shape import spell_path
+from lilux.schemas.json_shape import format_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,24 +23,24 @@ _MAX_NESTED = 3
 _Words = Callable[[dict[str, "Any"]], str]
 
 
-def _spell(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _listed(values: list[Any], spell: Callable[[Any], str] = _spell) -> str:
-    shown = ", ".join(spell(value) for value in values[:_MAX_LISTED])
+def _listed(values: list[Any], to_text: Callable[[Any], str] = _to_json) -> str:
+    shown = ", ".join(to_text(value) for value in values[:_MAX_LISTED])
     more = len(values) - _MAX_LISTED
     return shown if more <= 0 else f"{shown} and {more} more"
 
 
 def _limit(before: str, after: str = "") -> _Words:
-    return lambda rule: f"expected {before} {_spell(rule['limit'])}{after}"
+    return lambda rule: f"expected {before} {_to_json(rule['limit'])}{after}"
 
 
 _WORDS: dict[str, _Words] = {
     "additionalItems": lambda rule: f"expected at most {rule['limit']} items",
     "additionalProperties": lambda rule: f"unexpected property {_listed(rule['unexpected'], repr)}",
-    "const": lambda rule: f"expected {_spell(rule['expected_value'])}",
+    "const": lambda rule: f"expected {_to_json(rule['expected_value'])}",
     "contains": lambda _rule: "expected more or fewer items that match 'contains'",
     "contentEncoding": lambda rule: f"expected {rule['content_encoding']} encoding",
     "contentMediaType": lambda rule: f"expected content of type {rule['content_media_type']}",
@@ -48,7 +48,7 @@ _WORDS: dict[str, _Words] = {
     "exclusiveMaximum": _limit("a number below"),
     "exclusiveMinimum": _limit("a number above"),
     "falseSchema": lambda _rule: "nothing is allowed here",
-    "format": lambda rule: f"expected the format {_spell(rule['format'])}",
+    "format": lambda rule: f"expected the format {_to_json(rule['format'])}",
     "maxItems": _limit("at most", " items"),
     "maximum": _limit("a number of at most"),
     "maxLength": _limit("at most", " characters"),
@@ -57,9 +57,9 @@ _WORDS: dict[str, _Words] = {
     "minimum": _limit("a number of at least"),
     "minLength": _limit("at least", " characters"),
     "minProperties": _limit("at least", " properties"),
-    "multipleOf": lambda rule: f"expected a multiple of {_spell(rule['multiple_of'])}",
-    "not": lambda rule: f"expected anything but {_spell(rule['schema'])}",
-    "pattern": lambda rule: f"expected a match of the pattern {_spell(rule['pattern'])}",
+    "multipleOf": lambda rule: f"expected a multiple of {_to_json(rule['multiple_of'])}",
+    "not": lambda rule: f"expected anything but {_to_json(rule['schema'])}",
+    "pattern": lambda rule: f"expected a match of the pattern {_to_json(rule['pattern'])}",
     "required": lambda rule: f"missing property {rule['property']!r}",
     "unevaluatedItems": lambda rule: f"{len(rule['unexpected'])} unexpected items",
     "unevaluatedProperties": lambda rule: (
@@ -70,12 +70,12 @@ _WORDS: dict[str, _Words] = {
 
 
 def describe(error: ValidationError, root: str) -> str:
-    """``root.path: what was expected``, without the value that was found."""
-    return f"{spell_path(root, error.instance_path)}: {expectation(error)}"
+    """Return ``root.path: expectation``, without the value."""
+    return f"{format_path(root, error.instance_path)}: {expectation(error)}"
 
 
 def expectation(error: ValidationError, nested: int = _MAX_NESTED) -> str:
-    """What the failed rule asks for; alternatives are told to a depth of ``nested``."""
+    """Describe the failed rule; alternatives are described to a depth of ``nested``."""
     keyword, rule = error.kind.name, error.kind.as_dict()
     if keyword == "type":
         return f"expected {' or '.join(sorted(rule['types']))}, got {json_type(error.instance)}"
@@ -95,12 +95,12 @@ def _alternatives(context: list[list[ValidationError]], nested: int) -> str:
         return "expected exactly one of the alternatives to match, but several do"
     if not nested:
         return f"none of the {len(failed)} alternatives matches"
-    told = "; or ".join(expectation(branch[0], nested - 1) for branch in failed[:_MAX_LISTED])
-    return f"none of the {len(failed)} alternatives matches ({told})"
+    described = "; or ".join(expectation(branch[0], nested - 1) for branch in failed[:_MAX_LISTED])
+    return f"none of the {len(failed)} alternatives matches ({described})"
 
 
 def json_type(value: Any) -> str:
-    """The name that JSON Schema gives to the type of ``value``."""
+    """Return the JSON Schema name of the type of ``value``."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,22 +1,22 @@
-"""Parameters against a JSON Schema: 2020-12, or the draft that ``$schema`` names.
+"""Validation of parameters by a JSON Schema: 2020-12, or the draft named by ``$schema``.
 
-A schema is known by its JSON text: that text is the key of the cache and the thing that is
-compiled, so a schema that was changed in place is another schema and never gets an old verdict.
+The JSON text of a schema is the key of the cache and the input of the compiler, so a schema that
+was changed in place is compiled again.
 """
 
 from __future__ import annotations
 
 import json
-from _thread import allocate_lock
+import re
+from _thread import allocate_lock  # importing threading takes longer than a validation
 from collections import OrderedDict
 from functools import cache
 from itertools import islice
 
-from lilux.patterns import pattern
 from lilux.primitives.errors import SchemaError
 from lilux.record import Record, field
 from lilux.schemas.defaults import with_defaults
-from lilux.schemas.json_shape import json_fault, spell_path
+from lilux.schemas.json_shape import format_path, json_fault
 from lilux.schemas.messages import describe, expectation
 
 TYPE_CHECKING = False
@@ -41,25 +41,26 @@ __all__ = [
 ]
 
 _MAX_ERRORS = 50
-_MISSING_RESOURCE = pattern(r"Resource '(?P<uri>.+?)' is not present")
+# An error of jsonschema_rs about a reference has no field for its target, only this text.
+_MISSING_RESOURCE = r"Resource '(?P<uri>.+?)' is not present"
 
 
 class ValidationResult(Record, frozen=True):
-    """The verdict; ``errors`` name places and expectations, never the values that were found."""
+    """The outcome; ``errors`` name paths and expectations, never the values."""
 
     valid: bool
     errors: tuple[str, ...] = ()
     parameters: Any = field(default=None, repr=False)
-    """What was validated, with defaults, if filling them in was asked for."""
+    """The parameters with defaults, if ``fill_defaults`` was given."""
 
 
 _VALID = ValidationResult(True)
 
 
 class CompiledSchema:
-    """A schema made ready by :meth:`SchemaValidator.compile`.
+    """A schema compiled by :meth:`SchemaValidator.compile`.
 
-    Later changes to the object that it was made from do not reach it.
+    Later changes of the original object have no effect on it.
     """
 
     __slots__ = ("_validator",)
@@ -68,31 +69,32 @@ class CompiledSchema:
         self._validator = validator
 
     def validate(self, parameters: Any) -> ValidationResult:
-        """Parameters that JSON cannot express give a failed result, not an exception."""
+        """Validate ``parameters``; a value without a JSON form gives a failed result."""
         fault = json_fault(parameters)
         if fault is not None:
-            place = spell_path("parameters", reversed(fault.path))
+            place = format_path("parameters", reversed(fault.path))
             return ValidationResult(False, (f"{place}: {fault.reason}",))
         try:
             if self._validator.is_valid(parameters):
                 return _VALID
             found = list(islice(self._validator.iter_errors(parameters), _MAX_ERRORS + 1))
         except ValueError:
-            # A subclass of a JSON type that the library does not take.
+            # A subclass of a JSON type that the library does not accept.
             return ValidationResult(
-                False, ("parameters: a value has no JSON form; pass plain dicts, lists and texts",)
+                False,
+                ("parameters: a value has no JSON form; pass plain dicts, lists and strings",),
             )
         errors = [describe(error, "parameters") for error in found[:_MAX_ERRORS]]
         if len(found) > _MAX_ERRORS:
-            errors.append(f"parameters: more than {_MAX_ERRORS} errors; the rest is left out")
+            errors.append(f"parameters: more than {_MAX_ERRORS} errors; the rest is omitted")
         return ValidationResult(False, tuple(errors))
 
 
 class SchemaValidator:
-    """Validates and keeps the ``max_schemas`` compiled schemas that were used last.
+    """Validates parameters, with a cache of the ``max_schemas`` last used compiled schemas.
 
-    Any number of threads may share one. For a schema of many kilobytes, whose text alone takes
-    longer to spell than a validation, keep the handle that :meth:`compile` returns.
+    Threads may share a validator. Encoding a schema of many kilobytes as JSON takes longer than
+    a validation; for such a schema, keep the result of :meth:`compile`.
     """
 
     def __init__(self, *, max_schemas: int = 256) -> None:
@@ -103,7 +105,7 @@ class SchemaValidator:
         self._lock = allocate_lock()
 
     def compile(self, schema: Schema) -> CompiledSchema:
-        """The compiled form, from the cache if the same JSON text is known.
+        """Return the compiled schema, from the cache if it has the same JSON text.
 
         Raises :class:`SchemaError` if the schema is invalid or refers to something outside of it.
         """
@@ -123,9 +125,9 @@ class SchemaValidator:
     def validate_parameters(
         self, parameters: Any, schema: Schema, *, fill_defaults: bool = False
     ) -> ValidationResult:
-        """Validate; with ``fill_defaults``, validate and return the parameters with defaults.
+        """Validate ``parameters``, with ``fill_defaults`` after filling in defaults.
 
-        Raises :class:`SchemaError` for a schema that is itself invalid. The input is not changed.
+        Raises :class:`SchemaError` for an invalid schema. The input is not changed.
         """
         compiled = self.compile(schema)
         if not fill_defaults:
@@ -142,17 +144,17 @@ _SHARED = SchemaValidator()
 def validate_parameters(
     parameters: Any, schema: Schema, *, fill_defaults: bool = False
 ) -> ValidationResult:
-    """:meth:`SchemaValidator.validate_parameters` of a validator that the process shares."""
+    """Call :meth:`SchemaValidator.validate_parameters` of a shared validator."""
     return _SHARED.validate_parameters(parameters, schema, fill_defaults=fill_defaults)
 
 
 def compile_once(schema: Schema) -> CompiledSchema:
-    """The compiled form for a caller who keeps it: it is not remembered here.
+    """Return the compiled schema without caching it, for a caller that keeps it.
 
     Raises :class:`SchemaError` as :meth:`SchemaValidator.compile` does.
     """
     try:
-        # Needs no library of its own, whose import takes longer than a thousand such texts.
+        # Importing msgspec would take longer than encoding a thousand schemas with json.
         text = json.dumps(schema, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(schema) from error
@@ -176,8 +178,8 @@ def _json_text(schema: Schema) -> bytes:
 def _not_json(schema: Schema) -> SchemaError:
     fault = json_fault(schema)
     if fault is None:
-        return SchemaError("the schema has no JSON form", hint="use texts that are valid Unicode")
-    place = spell_path("schema", reversed(fault.path))
+        return SchemaError("the schema has no JSON form", hint="use strings of valid Unicode")
+    place = format_path("schema", reversed(fault.path))
     return SchemaError(f"{place}: {fault.reason}", hint="write the schema as plain JSON")
 
 
@@ -196,9 +198,9 @@ def _compile(schema: Schema, text: bytes) -> jsonschema_rs.Validator:
 
 def _schema_error(error: jsonschema_rs.ValidationError) -> SchemaError:
     if error.kind.name != "$ref":
-        place = spell_path("schema", error.instance_path)
+        place = format_path("schema", error.instance_path)
         return SchemaError(f"{place}: {expectation(error)}", hint="correct the schema")
-    missing = _MISSING_RESOURCE.match(error.message)
+    missing = re.match(_MISSING_RESOURCE, error.message)
     if missing is None:
         return SchemaError(f"the schema has a broken reference: {error.message}", hint="correct it")
     return SchemaError(

@@ -52,7 +52,7 @@ def list_keys(surroundings: Surroundings, as_json: bool) -> None:
         print_json([_as_json(entry) for entry in entries])
     elif entries:
         print_table([_row(entry) for entry in entries])
-        if any(not entry.counts and not entry.problem for entry in entries):
+        if any(not entry.trusted and not entry.problem for entry in entries):
             click.echo(
                 "\nif you know whose a key is, approve it with: rye trust add FINGERPRINT", err=True
             )
@@ -79,15 +79,17 @@ def add(surroundings: Surroundings, key: str, owner: str | None, as_json: bool) 
       rye trust add alice.pem --owner alice@example.org
       rye trust add 4be1c20d9a7f3358
     """
-    from rye.trust.key_entry import FINGERPRINT
+    import re
+
+    from rye.trust.key_format import FINGERPRINT
     from rye.trust.operations import trust_add, trust_list
 
     context = surroundings.context
     path = Path.cwd() / key
-    by_name = FINGERPRINT.fullmatch(key) is not None and not path.exists()
+    by_name = re.fullmatch(FINGERPRINT, key) is not None and not path.exists()
     if by_name and owner is not None:
         raise click.UsageError("a key that the project brings says itself whose it is")
-    counted = {entry.fingerprint for entry in trust_list(context) if entry.counts_in(())}
+    counted = {entry.fingerprint for entry in trust_list(context) if entry.is_trusted_in(())}
     entry = trust_add(key if by_name else path, context, owner=owner)
     if as_json:
         print_json(_as_json(entry))
@@ -153,7 +155,7 @@ def _row(entry: KeyEntry) -> tuple[str, str, str, str, str]:
 def _counts(entry: KeyEntry) -> str:
     if entry.problem:
         return "unusable"
-    if not entry.counts:
+    if not entry.trusted:
         return "not approved"
     return "counts" if entry.within is None else "counts for its bundle"
 
@@ -167,7 +169,7 @@ def _as_json(entry: KeyEntry) -> dict[str, object]:
         "path": str(entry.path),
         "created": entry.created or None,
         "own": entry.own,
-        "counts": entry.counts,
+        "counts": entry.trusted,
         "within": None if entry.within is None else str(entry.within),
         "problem": entry.problem or None,
     }

@@ -60,7 +60,7 @@ def fingerprints(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem
     from rye.trust.operations import trust_list
 
     for entry in trust_list(_context(ctx)):
-        given = entry.counts and entry.space != "system" and not entry.own
+        given = entry.trusted and entry.space != "system" and not entry.own
         if given and entry.fingerprint.startswith(incomplete):
             yield CompletionItem(entry.fingerprint, help=_line(entry.owner))
 

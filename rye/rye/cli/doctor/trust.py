@@ -48,12 +48,12 @@ def _store(context: Context) -> Iterator[Finding]:
     for fault in dict.fromkeys(faults):
         yield problem("trust store", fault)
     for entry in entries:
-        if not entry.problem and not entry.counts:
+        if not entry.problem and not entry.trusted:
             yield warning(
                 "trust store",
                 f"the project brings key {entry.fingerprint} of {entry.owner!r}, not approved",
                 f"if you know that it is theirs: rye trust add {entry.fingerprint}",
             )
     if not faults:
-        count = sum(entry.counts for entry in entries)
+        count = sum(entry.trusted for entry in entries)
         yield ok("trust store", f"{count} {'key counts' if count == 1 else 'keys count'}")

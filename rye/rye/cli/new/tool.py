@@ -12,11 +12,10 @@ from rye.cli.new.templates import Template, rendered
 from rye.context import Context
 from rye.errors import ItemFormatError, ItemIdError, ParameterError, RyeError
 from rye.formats import format_of, known_extensions
-from rye.spaces.containment import leaves_the_space, lies_within
-from rye.spaces.folders import files_bearing
-from rye.spaces.ids import check_item_id
+from rye.spaces.containment import is_in_space, outside_space_error
+from rye.spaces.folders import files_with_stem
+from rye.spaces.ids import check_item_id, primitive_ids
 from rye.spaces.model import Resolution, Space, SpaceName
-from rye.spaces.reserved import primitive_ids
 from rye.spaces.resolver import Resolver
 from rye.trust.signature import compose, timestamp_now
 from rye.trust.signer import Signer
@@ -124,7 +123,7 @@ def _led_to(item_id: str, resolver: Resolver) -> Resolution | None:
 
 def _refuse_existing(item_id: str, path: Path) -> None:
     stem = path.name.removesuffix(path.suffix)
-    names = files_bearing(str(path.parent), stem) if path.parent.is_dir() else []
+    names = files_with_stem(str(path.parent), stem) if path.parent.is_dir() else []
     if names:
         raise _exists(item_id, path.parent / names[0])
 
@@ -137,8 +136,8 @@ def _exists(item_id: str, path: Path) -> RyeError:
 
 def _make_folder(folder: Path, space: Space) -> None:
     # A link on the way could lead the new file to where no item may be.
-    if not lies_within(f"{os.path.realpath(folder)}/", str(space.root)):
-        raise leaves_the_space(folder, space.root)
+    if not is_in_space(f"{os.path.realpath(folder)}/", str(space.root)):
+        raise outside_space_error(folder, space.root)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

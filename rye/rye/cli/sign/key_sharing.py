@@ -9,7 +9,7 @@ from lilux.files.atomic import atomic_write
 from rye.cli.new.tool import key_folder
 from rye.context import Context
 from rye.errors import KeyStoreError
-from rye.trust.key_entry import EntryFormatError, render_trusted_key, time_now, trusted_key
+from rye.trust.key_format import EntryFormatError, render_trusted_key, time_now, trusted_key
 from rye.trust.signer import Signer
 
 

@@ -10,8 +10,8 @@ from rye.cli.sign.targets import Target
 from rye.cli.sign.verification import Verification, verify_targets
 from rye.context import Context
 from rye.errors import RyeError
-from rye.trust.model import Standing
 from rye.trust.signer import SignedItem, Signer
+from rye.trust.verify import Standing
 
 
 class Signing(NamedTuple):

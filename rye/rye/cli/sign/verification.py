@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rye.cli.sign.targets import Target
 from rye.context import Context
-from rye.trust.model import Standing
 from rye.trust.operations import ItemReport, trust_list, verify_paths
+from rye.trust.verify import Standing
 
 UNREADABLE = "unreadable"
 _AT_ONCE = 64

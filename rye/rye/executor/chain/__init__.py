@@ -1,1 +1,1 @@
-"""The chain of a call: built, verified, validated, with its anchor and dependencies."""
+"""The chain of a call: built, verified and validated, with its anchor and dependencies."""

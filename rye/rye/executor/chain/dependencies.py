@@ -46,8 +46,8 @@ SCOPES = ("anchor", "tool_dir", "tool_siblings", "tool_file")
 MAX_FILES = 2_000
 MAX_ENTRIES = 50_000
 """Directory entries in one walk, of any extension: a bound for anchors at a project root."""
-FEW_FILES = 64
-FEW_ENTRIES = 512
+FEW_FILES = 32
+FEW_ENTRIES = 256
 """What an event loop can wait for: a few milliseconds."""
 
 DEFAULT_EXCLUDED = (

@@ -24,9 +24,8 @@ from rye.spaces.ids import check_item_id
 from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
 from rye.spaces.watch import Watch
-from rye.trust.model import Verdict
 from rye.trust.store import TrustStore
-from rye.trust.verify import judge, verify_item
+from rye.trust.verify import Verdict, judge, verify_item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,9 +186,11 @@ class Snapshot:
             file = read_item(Path(path), root)
             comment = format_of(file.path).comment
             store = self._library.store
+            # Before the verification: another snapshot may refresh the store at any time, and a
+            # verdict by an old state must not be remembered for the new one.
+            seen = store.seen
             content_hash = verify_item(file, comment, store, name).content_hash
-            # The state that decided, which another snapshot may have refreshed since this began.
-            verified.keep(file, root, store.seen, content_hash)
+            verified.keep(file, root, seen, content_hash)
         return content_hash
 
     def _read(self, resolution: Resolution) -> KnownFile:

@@ -23,7 +23,7 @@ from rye.executor.config.templates import (
     render_value,
 )
 from rye.items.element import ChainElement
-from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rye.context import Context
 from rye.executor.chain.anchor import Anchor, place_names
 from rye.executor.config.templates import ANCHOR_CWD, RESERVED, declared_parameters, mentions
 from rye.items.element import ChainElement
-from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

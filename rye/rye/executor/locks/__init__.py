@@ -1,1 +1,1 @@
-"""Lockfiles: found, verified, written."""
+"""Lockfiles: found, verified and written."""

@@ -79,8 +79,12 @@ class BlockingExecutor:
 
     def __enter__(self) -> Self:
         prefer_interpreter()
-        if self._start_helper:
-            self._subprocess.start_early()
+        try:
+            if self._start_helper:
+                self._subprocess.start_early()
+        except BaseException:  # an interrupt: the with statement does not call __exit__ yet
+            self._subprocess.close()
+            raise
         return self
 
     def __exit__(
@@ -165,7 +169,7 @@ class BlockingExecutor:
         return seen[1] if seen is not None and seen[0] == item_id else None
 
     def _run(self, config: ExecutionConfig, on_output: OnOutput | None) -> Any:
-        from rye.spaces.reserved import SUBPROCESS
+        from rye.spaces.ids import SUBPROCESS
 
         if config.primitive_id == SUBPROCESS:
             return self._subprocess.execute(config.config, config.params, on_output=on_output)

@@ -77,8 +77,10 @@ class PrimitiveExecutor:
 
     async def aclose(self) -> None:
         """Close idle connections. The executor may be used again."""
+        # A call that is still running keeps the old worker, and its thread, until it ends.
+        worker, self._worker = self._worker, _Worker(self.context, self.PRIMITIVE_MAP)
         await self._primitives.aclose()
-        await self._worker.aclose()
+        await worker.flush()
         self._preparer.flush()
 
     async def execute(
@@ -107,12 +109,13 @@ class PrimitiveExecutor:
             timeout=timeout,
         )
         preparation = Preparation(self._preparer, item_id, options)
+        worker = self._worker
         try:
             try:
                 call = preparation.prepare(parameters, few=True)
             except ManyDependencies:
-                preparation = await self._worker.start(item_id, options)
-                call = await self._worker.prepare(preparation, parameters)
+                preparation = await worker.start(item_id, options)
+                call = await worker.prepare(preparation, parameters)
             if dry_run:
                 from rye.executor.run.plan import planned
 
@@ -121,7 +124,7 @@ class PrimitiveExecutor:
                 ran = await self._primitives.run(call.config, on_output)
                 outcome = outcome_of(call.config, ran, call.chain)
                 if outcome.success and call.needs_lock:
-                    outcome = await self._worker.save_lock(call, outcome)
+                    outcome = await worker.save_lock(call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             outcome = failure_of(error)
         return result_of(outcome, preparation.chain, started)
@@ -164,8 +167,8 @@ class PrimitiveExecutor:
 class _Worker:
     """A thread and a :class:`Preparer` that only this thread touches.
 
-    Both are made when they are first needed. Calls wait for their turn in it. Cancelling a call
-    does not stop its step in the thread, but nothing uses the result.
+    Both are made when they are first needed, and end with the worker. Calls wait for their turn.
+    Cancelling a call does not stop its step in the thread, but nothing uses the result.
     """
 
     def __init__(self, context: Context, primitives: Mapping[str, type[Any]]) -> None:
@@ -188,12 +191,10 @@ class _Worker:
         """:func:`rye.executor.run.finish.save_lock`, which waits for the disk."""
         return await self._run(lambda: save_lock(self._own_preparer().locks, call, outcome))
 
-    async def aclose(self) -> None:
-        """End the thread. It starts again when it is needed."""
+    async def flush(self) -> None:
+        """Write what the next process can use to the disk cache, if anything was prepared."""
         if self._threads is not None:
             await self._run(lambda: self._own_preparer().flush())
-            self._threads.shutdown(wait=False)
-            self._threads = None
 
     def _own_preparer(self) -> Preparer:
         if self._preparer is None:

@@ -1,8 +1,7 @@
-"""An event loop that a signal ends in good order.
+"""An event loop that a signal shuts down cleanly.
 
-A signal handler that raises does so between any two instructions, also amid the loop's own. Here
-the task is cancelled first, so that it can take leave of what it holds, and the handler is called
-when the loop is gone.
+A signal handler that raises would interrupt the loop's own code at any instruction. Here the signal
+cancels the task, which can clean up, and the handler is called after the loop has closed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_interruptibly(work: Coroutine[Any, Any, Result]) -> Result:
-    """Like ``asyncio.run``. What a handler in Python raises is raised after the task has ended."""
+    """Like ``asyncio.run``. An exception of a Python signal handler is raised after the task."""
     handlers = _handlers()
     received: list[int] = []
     try:
@@ -47,7 +46,7 @@ def run_interruptibly(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _handlers() -> dict[int, _Handler]:
-    """Those in Python; signals reach the main thread only."""
+    """The handlers written in Python; only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     found = {number: signal.getsignal(number) for number in _SIGNALS}

@@ -1,7 +1,8 @@
-"""What a primitive gave, as the outcome of a call.
+"""Turns the result of a primitive into the outcome of a call.
 
-A run that failed has an ``error_type`` that is no class: ``ToolFailed`` (exit code or signal),
-``ToolTimedOut``, ``ToolNotStarted``, ``RequestFailed`` (HTTP) or ``PrimitiveFailed`` (others).
+The ``error_type`` of a failed run is not the name of an exception: ``ToolFailed`` (exit code or
+signal), ``ToolTimedOut``, ``ToolNotStarted``, ``RequestFailed`` (HTTP) or ``PrimitiveFailed``
+(others).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from lilux.record import Record, field, replaced
 
 from rye.items.element import ChainElement
-from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Outcome(Record, frozen=True, kw_only=True):
 
 
 def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElement]) -> Outcome:
-    """Read the result of the primitive that was called with ``config`` for ``chain[0]``."""
+    """The outcome of the call of ``chain[0]``, whose primitive returned ``result``."""
     if config.primitive_id == SUBPROCESS:
         if result.tree_known_by == "not_started":
             result = replaced(result, stderr=config.scrubbed(result.stderr))
@@ -81,7 +82,7 @@ def _of_process(
         if result.stderr:
             metadata["stderr"] = result.stderr
         if not isinstance(data, dict | list):
-            # A number loses its spelling: 1.10 is a version to one tool and 1.1 to another.
+            # A number loses its spelling: 1.10 may be a version.
             metadata["stdout"] = result.stdout
     if result.success:
         return Outcome(success=True, data=data, metadata=metadata)
@@ -96,18 +97,18 @@ def _process_failure(
     result: SubprocessResult, config: Mapping[str, Any], chain: Sequence[ChainElement]
 ) -> tuple[str, str, str]:
     name = repr(chain[0].item_id)
-    said = _last_line(result.stderr)
+    last_line = _last_line(result.stderr)
     if result.timed_out:
-        return "ToolTimedOut", f"{name}: {said}", "give it more time, or less to do"
+        return "ToolTimedOut", f"{name}: {last_line}", "raise the timeout, or reduce the work"
     if result.tree_known_by == "not_started":
         error_type, hint = _not_started(config, chain)
-        return error_type, f"{name} could not be started: {said}", hint
+        return error_type, f"{name} could not be started: {last_line}", hint
     end = f"signal {result.signal}" if result.signal else f"exit code {result.return_code}"
-    return "ToolFailed", f"{name} ended with {end}" + (f": {said}" if said else ""), ""
+    return "ToolFailed", f"{name} ended with {end}" + (f": {last_line}" if last_line else ""), ""
 
 
 def _not_started(config: Mapping[str, Any], chain: Sequence[ChainElement]) -> tuple[str, str]:
-    """The type of the error and what to do, by what is there and what is not."""
+    """The type of the error and the hint, depending on what is missing."""
     from lilux.runtime.env_resolver.interpreters import which
 
     cwd, command = config["cwd"], config["command"]
@@ -140,10 +141,10 @@ def _of_request(result: HttpResult, chain: Sequence[ChainElement]) -> Outcome:
     if result.success:
         return Outcome(success=True, data=result.body, metadata=metadata)
     error = f"{chain[0].item_id!r}: {result.error}"
-    # What the primitive itself says ends in what to do. The reason of a status is the server's.
+    # An error of the primitive ends in a hint. The reason of a status comes from the server.
     refused = result.status_code >= 400
-    _, told, hint = ("", "", "") if refused else error.rpartition("; ")
-    if not told:
+    _, found, hint = ("", "", "") if refused else error.rpartition("; ")
+    if not found:
         hint = _after_status(result.status_code, chain)
         error = f"{error}; {hint}"
     metadata.update(error_type="RequestFailed", hint=hint)
@@ -151,7 +152,7 @@ def _of_request(result: HttpResult, chain: Sequence[ChainElement]) -> Outcome:
 
 
 def _after_status(status: int, chain: Sequence[ChainElement]) -> str:
-    """What to do about an answer that says no, or about none."""
+    """The hint for a status of an error, or for no response."""
     if status < 400:
         return f"{_see('url', chain)}, and try again"
     if status in (401, 403):
@@ -161,7 +162,7 @@ def _after_status(status: int, chain: Sequence[ChainElement]) -> str:
         return f"check the parameters, and {_see('url', chain)}"
     if status in (408, 425, 429) or status >= 500:
         return "try again later"
-    return "read the answer of the server, and correct the parameters"
+    return "read the response of the server, and correct the parameters"
 
 
 def _of_other(result: Any, item_id: str) -> Outcome:
@@ -171,11 +172,11 @@ def _of_other(result: Any, item_id: str) -> Outcome:
     data = asdict(result) if is_dataclass(result) and not isinstance(result, type) else result
     if success:
         return Outcome(success=True, data=data)
-    told = getattr(result, "error", None) or "the primitive failed"
+    reason = getattr(result, "error", None) or "the primitive failed"
     return Outcome(
         success=False,
         data=data,
-        error=f"{item_id!r}: {told}",
+        error=f"{item_id!r}: {reason}",
         metadata={"error_type": "PrimitiveFailed", "hint": ""},
     )
 
@@ -187,7 +188,7 @@ def _parse_json(text: str) -> Any:
     try:
         data = json.loads(stripped, parse_constant=_refuse_constant, parse_float=_finite)
         if "\\u" in stripped:
-            # Half of a surrogate pair could not be passed on to anybody.
+            # Half of a surrogate pair cannot be encoded.
             json.dumps(data, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError):
         return _NO_JSON
@@ -197,7 +198,7 @@ def _parse_json(text: str) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if number in _NOT_FINITE:
-        raise ValueError("a number that is too large")
+        raise ValueError("the number is too large")
     return number
 
 

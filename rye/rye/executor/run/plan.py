@@ -17,7 +17,7 @@ from rye.executor.config.merge import interpreter_variables
 from rye.executor.config.shells import is_shell
 from rye.executor.run.outcome import Outcome
 from rye.executor.run.prepare import PreparedCall
-from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 
 from rye.errors import UnknownPrimitiveError
-from rye.spaces.entry_points import PRIMITIVES, announcements
-from rye.spaces.reserved import HTTP_CLIENT, SUBPROCESS, primitive_ids
+from rye.spaces.entry_points import PRIMITIVES, entry_points
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS, primitive_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class PrimitiveMap(Mapping[str, "type[Any]"]):
         return _load(target) if target else _load_announced(item_id, _announced(item_id))
 
     def __contains__(self, item_id: object) -> bool:
-        return item_id in _BUILT_IN or any(one.name == item_id for one in announcements(PRIMITIVES))
+        return item_id in _BUILT_IN or any(one.name == item_id for one in entry_points(PRIMITIVES))
 
     def __iter__(self) -> Iterator[str]:
         return iter(primitive_ids())
@@ -97,7 +97,7 @@ def _load(target: str) -> type[Any]:
 
 
 def _announced(item_id: str) -> str:
-    targets = sorted({one.value for one in announcements(PRIMITIVES) if one.name == item_id})
+    targets = sorted({one.value for one in entry_points(PRIMITIVES) if one.name == item_id})
     if not targets:
         raise KeyError(item_id)
     if len(targets) > 1:

@@ -1,4 +1,4 @@
-"""What a call gives back."""
+"""The result of a call."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class ExecutionResult(Record, frozen=True, kw_only=True):
-    """The end of a call, good or bad. ``execute()`` raises nothing but cancellation.
+    """The result of a call, also of one that failed. ``execute()`` raises only cancellation.
 
-    ``data`` is what a tool printed as JSON; otherwise a dict with ``stdout``, ``stderr`` and
-    ``return_code`` (or the body of a response). ``chain`` lists the elements as dicts with
+    ``data`` is the output of the tool if that is JSON; otherwise a dict with ``stdout``, ``stderr``
+    and ``return_code``, or the body of a response. ``chain`` lists the elements as dicts with
     ``item_id``, ``space``, ``path``, ``version``, ``executor_id``, ``integrity``, ``signer``.
-    ``metadata`` holds ``error_type`` and ``hint`` for a failure, ``return_code``, ``timed_out``,
-    ``truncated`` and the like for a run, and ``plan`` for a dry run.
+    ``metadata`` contains ``error_type`` and ``hint`` for a failure, ``return_code``, ``timed_out``,
+    ``truncated`` and similar fields for a run, and ``plan`` for a dry run.
     """
 
     success: bool

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from lilux.primitives.lockfile.manager import (
         MAX_LOCKFILE_BYTES,
         Lockfile,
-        LockfileFault,
         LockfileManager,
         LockfileRoot,
     )
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_LOCKFILE_BYTES",
     "Lockfile",
-    "LockfileFault",
     "LockfileManager",
     "LockfileRoot",
 ]
@@ -25,7 +23,6 @@ __getattr__ = lazy_exports(
     {
         "MAX_LOCKFILE_BYTES": "lilux.primitives.lockfile.manager",
         "Lockfile": "lilux.primitives.lockfile.manager",
-        "LockfileFault": "lilux.primitives.lockfile.manager",
         "LockfileManager": "lilux.primitives.lockfile.manager",
         "LockfileRoot": "lilux.primitives.lockfile.manager",
     },

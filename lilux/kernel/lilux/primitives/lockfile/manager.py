@@ -1,7 +1,7 @@
 """Lockfiles: their data structures, and I/O at explicit paths.
 
-No path is resolved here, no configuration read, and no folder created. What a file must look like
-is told in :mod:`lilux.primitives.lockfile.format`.
+No path is resolved, no configuration read, and no folder created. The file format is defined in
+:mod:`lilux.primitives.lockfile.format`, which is imported on use, since it needs msgspec.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RESTORE = "restore it, or delete it and lock the tool again"
 
 
 class LockfileRoot(Record):
-    """The tool that is locked. ``extra`` holds the fields that this release does not know."""
+    """The locked tool. ``extra`` contains the fields unknown to this release."""
 
     tool_id: str
     version: str
@@ -35,7 +35,7 @@ class LockfileRoot(Record):
 
 
 class Lockfile(Record):
-    """A locked tool with its chain. ``extra`` holds the fields that this release does not know."""
+    """A locked tool with its chain. ``extra`` contains the fields unknown to this release."""
 
     lockfile_version: int
     generated_at: str
@@ -46,16 +46,16 @@ class Lockfile(Record):
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-class LockfileFault(Exception):  # noqa: N818 - never leaves the package; becomes a LockfileError
-    """What is wrong with a lockfile and what mends it, told where the file is not known."""
+class LockfileFault(Exception):  # noqa: N818 - LockfileManager turns it into a LockfileError
+    """A malformed lockfile; raised where its path is not known."""
 
-    def __init__(self, message: str, *, remedy: str = _RESTORE) -> None:
+    def __init__(self, message: str, *, hint: str = _RESTORE) -> None:
         super().__init__(message)
-        self.remedy = remedy
+        self.hint = hint
 
 
 class LockfileManager:
-    """Loads and saves lockfiles at the paths that it is given. It keeps no state."""
+    """Loads and saves lockfiles at explicit paths. It has no state."""
 
     def load(self, path: Path) -> Lockfile:
         """Read and validate the lockfile at ``path``.
@@ -66,26 +66,28 @@ class LockfileManager:
         return self.decode(self.read(path), path)
 
     def read(self, path: Path) -> bytes:
-        """The bytes of the lockfile at ``path``; raises as :meth:`load` does for what is there."""
+        """Return the bytes of the lockfile at ``path``; raises as :meth:`load` does."""
         return _read(path)
 
     def decode(self, data: bytes, path: Path) -> Lockfile:
-        """The lockfile that ``data``, read from ``path``, spells; raises :class:`LockfileError`."""
+        """Parse ``data``, read from ``path``; raises :class:`LockfileError`."""
         try:
             return _decoder()(data)
         except LockfileFault as fault:
-            raise LockfileError(f"lockfile {path}: {fault}", hint=fault.remedy) from None
+            raise LockfileError(f"lockfile {path}: {fault}", hint=fault.hint) from None
 
     def save(self, lockfile: Lockfile, path: Path) -> Path:
-        """Write ``lockfile`` to ``path`` as indented JSON, atomically and synced; gives ``path``.
+        """Write ``lockfile`` to ``path`` as indented JSON, atomically and synced; returns ``path``.
 
-        The same data gives the same bytes, in whatever order its keys come. Raises
+        The same data gives the same bytes, whatever the order of its keys. Raises
         ``FileNotFoundError`` if the parent folder does not exist, :class:`LockfileError` if
-        ``load`` would refuse what was to be written, and the system's ``OSError`` if it cannot
-        be written. In every case the old file stays as it was.
+        ``load`` would refuse the data, and the system's ``OSError`` if it cannot be written. In
+        every case the old file is unchanged.
         """
+        from lilux.primitives.lockfile.format import encode_lockfile
+
         try:
-            data = _encoder()(lockfile)
+            data = encode_lockfile(lockfile)
             if len(data) > MAX_LOCKFILE_BYTES:
                 raise LockfileFault(f"larger than {MAX_LOCKFILE_BYTES} bytes")
         except LockfileFault as fault:
@@ -93,7 +95,9 @@ class LockfileManager:
                 f"cannot save lockfile {path}: {fault}", hint="correct the data and save again"
             ) from None
         except IntegrityError as error:
-            raise LockfileError(f"cannot save lockfile {path}: {error}") from None
+            raise LockfileError(
+                f"cannot save lockfile {path}: {error.reason}", hint=error.hint
+            ) from None
         try:
             atomic_write(path, data)
         except FileNotFoundError as error:
@@ -105,10 +109,10 @@ class LockfileManager:
         return path
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file at ``path``; raises nothing.
+        """Return true if there is a file at ``path``; raises nothing.
 
-        ``True`` if the system does not let one look: a lockfile that is out of reach is not
-        absent, and ``load`` says why it cannot be read.
+        An inaccessible path is treated as existing, since the lockfile may be there; ``load``
+        raises the reason.
         """
         try:
             path.stat()
@@ -119,19 +123,11 @@ class LockfileManager:
         return True
 
 
-# Kept, since even a repeated import statement would be a sixth of the time of a load.
-@functools.cache
+@functools.cache  # a repeated import statement would take a tenth of a load
 def _decoder() -> Callable[[bytes], Lockfile]:
     from lilux.primitives.lockfile.format import decode_lockfile
 
     return decode_lockfile
-
-
-@functools.cache
-def _encoder() -> Callable[[Lockfile], bytes]:
-    from lilux.primitives.lockfile.format import encode_lockfile
-
-    return encode_lockfile
 
 
 def _read(path: Path) -> bytes:
@@ -139,12 +135,12 @@ def _read(path: Path) -> bytes:
         return read_bounded(path, MAX_LOCKFILE_BYTES)
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            errno.ENOENT, "no lockfile here; lock the tool to create it", str(path)
+            errno.ENOENT, "no lockfile; lock the tool to create it", str(path)
         ) from error
     except OSError as error:
         raise LockfileError(
             f"lockfile {path}: cannot be read ({error.strerror})",
-            hint="make it a file that you may read",
+            hint="make it a regular file that you can read",
         ) from error
     except FileTooLargeError:
         raise LockfileError(

@@ -1,4 +1,4 @@
-"""The two small files of a trust store, as text: a trusted key, and the approval of one.
+"""The two kinds of files in a trust store: a trusted key, and the approval of a key.
 
 ::
 
@@ -12,12 +12,13 @@
     \"\"\"
 
 An approval has ``fingerprint``, ``approved`` and ``public_key_sha256``: the fingerprint of 64 bits
-says which key is meant, the whole hash pins it. Fields that are not known are left alone.
+names the key, the full hash pins it. Unknown fields are ignored.
 """
 
 from __future__ import annotations
 
-from lilux.patterns import pattern
+import re
+
 from lilux.primitives.signing.identity import compute_key_fingerprint
 from lilux.record import Record
 from lilux.sha256 import sha256
@@ -26,25 +27,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FINGERPRINT = pattern(r"[0-9a-f]{16}")
+FINGERPRINT = r"[0-9a-f]{16}"
 MAX_OWNER_CHARACTERS = 200
 
-# The one spelling of an Ed25519 key as SubjectPublicKeyInfo: twelve fixed bytes, then the key. That
-# it is one is seen without loading a cryptographic library.
-_PUBLIC_KEY = pattern(
+# An Ed25519 key as SubjectPublicKeyInfo has exactly one spelling: twelve fixed bytes, then the key.
+# So it can be recognised without loading a cryptographic library.
+_PUBLIC_KEY = (
     rb"-----BEGIN PUBLIC KEY-----\n"
     rb"MCowBQYDK2VwAyEA[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\n"
     rb"-----END PUBLIC KEY-----\n"
 )
-_SHA256 = pattern(r"[0-9a-f]{64}")
+_SHA256 = r"[0-9a-f]{64}"
 
 
 class EntryFormatError(ValueError):
-    """A reason why a file is no entry, told where the file's name is known already."""
+    """The reason why a file is malformed, without its path, which the caller adds."""
 
 
 class TrustedKey(Record, frozen=True, kw_only=True):
-    """A public key and whose it is said to be."""
+    """A public key, and the owner that its file names."""
 
     fingerprint: str
     owner: str
@@ -53,7 +54,7 @@ class TrustedKey(Record, frozen=True, kw_only=True):
 
 
 class Approval(Record, frozen=True, kw_only=True):
-    """The user's word for one key that a project brings."""
+    """The user's approval of one key that a project lists."""
 
     fingerprint: str
     public_key_sha256: str
@@ -61,7 +62,7 @@ class Approval(Record, frozen=True, kw_only=True):
 
 
 def trusted_key(public_key: bytes, owner: str, created: str) -> TrustedKey:
-    """Make an entry; raises :class:`EntryFormatError` for a key or an owner that has no place."""
+    """Make an entry; raises :class:`EntryFormatError` for an invalid key or owner."""
     key = TrustedKey(
         fingerprint=compute_key_fingerprint(public_key),
         owner=owner,
@@ -87,7 +88,7 @@ def parse_trusted_key(data: bytes, stem: str) -> TrustedKey:
 
 
 def render_trusted_key(key: TrustedKey) -> bytes:
-    """The text of the entry's file."""
+    """Return the content of the key's file."""
     lines = (
         f'fingerprint = "{key.fingerprint}"',
         f"owner = {_quoted(key.owner)}",
@@ -105,14 +106,14 @@ def parse_approval(data: bytes, stem: str) -> Approval:
         public_key_sha256=_text(table, "public_key_sha256"),
         approved=_text(table, "approved"),
     )
-    if not _SHA256.fullmatch(approval.public_key_sha256):
+    if not re.fullmatch(_SHA256, approval.public_key_sha256):
         raise EntryFormatError("public_key_sha256 is not 64 lower-case hex digits")
     _check_name(approval.fingerprint, stem)
     return approval
 
 
 def render_approval(approval: Approval) -> bytes:
-    """The text of the approval's file."""
+    """Return the content of the approval's file."""
     lines = (
         f'fingerprint = "{approval.fingerprint}"',
         f"approved = {_quoted(approval.approved)}",
@@ -122,7 +123,7 @@ def render_approval(approval: Approval) -> bytes:
 
 
 def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
-    """The approval that pins a key."""
+    """Return an approval that pins the key."""
     return Approval(
         fingerprint=fingerprint,
         public_key_sha256=sha256(public_key).hexdigest(),
@@ -131,12 +132,12 @@ def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
 
 
 def is_public_key(data: bytes) -> bool:
-    """Tell whether ``data`` is the PEM of an Ed25519 public key in its one spelling."""
-    return _PUBLIC_KEY.fullmatch(data) is not None
+    """True if ``data`` is the PEM of an Ed25519 public key in its only spelling."""
+    return re.fullmatch(_PUBLIC_KEY, data) is not None
 
 
 def time_now() -> str:
-    """The present second, as ``created`` and ``approved`` spell it."""
+    """Return the current time in the format of ``created`` and ``approved``."""
     from datetime import UTC, datetime
 
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -146,9 +147,9 @@ def _check_trusted_key(key: TrustedKey) -> None:
     if not is_public_key(key.public_key):
         raise EntryFormatError("public_key is not the PEM of an Ed25519 public key")
     if key.fingerprint != compute_key_fingerprint(key.public_key):
-        raise EntryFormatError("fingerprint is not that of public_key")
+        raise EntryFormatError("fingerprint does not match public_key")
     for name, text in (("owner", key.owner), ("created", key.created)):
-        # What is shown to a person who decides about trust must not steer the terminal.
+        # These are shown to a user who decides about trust, and must not control the terminal.
         if not text.isprintable() or len(text) > MAX_OWNER_CHARACTERS:
             raise EntryFormatError(
                 f"{name} is not one line of at most {MAX_OWNER_CHARACTERS} printable characters"
@@ -156,10 +157,10 @@ def _check_trusted_key(key: TrustedKey) -> None:
 
 
 def _check_name(fingerprint: str, stem: str) -> None:
-    if not FINGERPRINT.fullmatch(fingerprint):
+    if not re.fullmatch(FINGERPRINT, fingerprint):
         raise EntryFormatError("fingerprint is not 16 lower-case hex digits")
     if fingerprint != stem:
-        raise EntryFormatError(f"it holds key {fingerprint}, which its name does not say")
+        raise EntryFormatError(f"contains key {fingerprint}, which does not match its name")
 
 
 def _load(data: bytes) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def _load(data: bytes) -> dict[str, Any]:
     try:
         return load_toml(data.decode())
     except ValueError as error:
-        raise EntryFormatError("it is not TOML") from error
+        raise EntryFormatError("is not valid TOML") from error
 
 
 def _text(table: dict[str, Any], name: str) -> str:
@@ -181,5 +182,5 @@ def _text(table: dict[str, Any], name: str) -> str:
 def _quoted(text: str) -> str:
     import json
 
-    # Of a JSON string, only escapes of what is not printable would differ from TOML's.
+    # JSON and TOML strings differ only in escapes of unprintable characters, which are refused.
     return json.dumps(text, ensure_ascii=False)

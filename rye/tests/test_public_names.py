@@ -1,4 +1,4 @@
-"""The one public door: what ``import rye`` offers, and what it costs."""
+"""The public names of ``rye``, and what importing it loads."""
 
 import subprocess
 import sys
@@ -14,12 +14,12 @@ HEAVY = (
 )  # fmt: skip
 
 
-def test_all_is_sorted_and_every_name_in_it_is_there() -> None:
+def test_all_is_sorted_and_every_name_exists() -> None:
     assert rye.__all__ == sorted(set(rye.__all__))
     assert [name for name in rye.__all__ if getattr(rye, name, None) is None] == []
 
 
-def test_the_door_offers_every_error_and_the_executor_but_nothing_else() -> None:
+def test_the_package_exports_the_executor_and_every_error() -> None:
     tree = {
         name
         for name, value in vars(errors).items()
@@ -52,7 +52,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = rye.Nonsense
 
 
-def test_dir_lists_what_is_not_loaded_yet() -> None:
+def test_dir_lists_names_that_are_not_loaded_yet() -> None:
     code = "import rye; assert set(rye.__all__) <= set(dir(rye))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -63,7 +63,7 @@ def test_importing_rye_loads_nothing_else() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_importing_the_executor_leaves_out_what_only_some_calls_need() -> None:
+def test_importing_the_executor_does_not_load_optional_modules() -> None:
     code = (
         "import sys, rye.executor.run.execute\n"
         "heavy = ('cryptography', 'httpx2', 'jsonschema_rs', 'packaging.version', 'keyring')\n"

@@ -1,4 +1,4 @@
-"""The real command ``rye``: as a child with pipes, or on a pseudo-terminal.
+"""The command ``rye`` as a child process, with pipes or on a pseudo-terminal.
 
 ::
 
@@ -10,8 +10,8 @@
         terminal.interrupt()
         assert terminal.finish() == 130
 
-A child sees nothing of the caller's environment but what is said here. Where a new process proves
-nothing more, ``Conducted`` calls the command within this one.
+A child does not inherit the environment: it gets only the variables of :func:`environment`. Tests
+that need no new process use ``InProcessRye``.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 import pytest
-from rye.cli.conduct import conduct
+from rye.cli.entry import run_command
 
 COMMAND = (sys.executable, "-m", "rye")
 DEADLINE = 60.0
 
-# A session leader takes the terminal that it opens first for its own, so that Ctrl-C reaches it.
-_OWN_TERMINAL = 'exec 9<>"$0" 9>&- && exec "$@"'
+# The first terminal that a session leader opens becomes its controlling terminal, for Ctrl-C.
+_OPEN_TERMINAL = 'exec 9<>"$0" 9>&- && exec "$@"'
 
 
 class Completed(NamedTuple):
-    """How a child ended. Bytes that are not UTF-8 are kept as lone surrogates."""
+    """The result of a command. Bytes that are not UTF-8 are lone surrogates."""
 
     code: int
     stdout: str
@@ -52,7 +52,7 @@ class Completed(NamedTuple):
 
 
 def environment(user: Path | None, env: Mapping[str, str | None] | None = None) -> dict[str, str]:
-    """What a child sees; ``None`` in ``env`` takes a variable away."""
+    """Return the environment of a child; ``None`` in ``env`` removes a variable."""
     base: dict[str, str | None] = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
     if user is not None:
         base.update(HOME=str(user), USER_SPACE=str(user))
@@ -68,7 +68,7 @@ def rye(
     env: Mapping[str, str | None] | None = None,
     timeout: float = DEADLINE,
 ) -> Completed:
-    """Run the command to its end. Without ``input`` its stdin is empty."""
+    """Run the command. Without ``input``, stdin is empty."""
     given = input.encode("utf-8", "surrogateescape") if isinstance(input, str) else input
     done = subprocess.run(
         [*COMMAND, *map(str, args)],
@@ -82,11 +82,8 @@ def rye(
     return Completed(done.returncode, _text(done.stdout), _text(done.stderr))
 
 
-class Conducted:
-    """The command as a function: the same way, but for the start of the interpreter.
-
-    Made in a test from its fixtures; the working directory and the environment are the project's.
-    """
+class InProcessRye:
+    """The command in this process, in the directory and with the user space of a project."""
 
     def __init__(
         self,
@@ -102,14 +99,16 @@ class Conducted:
 
     def __call__(self, *args: str | Path) -> Completed:
         self._capfd.readouterr()
-        code = conduct(list(map(str, args)))
+        code = run_command(list(map(str, args)))
         return Completed(code, *self._capfd.readouterr())
 
 
 @contextmanager
 def usual_signals() -> Iterator[None]:
-    """A child that is started within listens to signals, also where the tests run under ``nohup``
-    or in the background: who ignores a signal hands that down."""
+    """Restore the default handling of signals that this process ignores.
+
+    A child inherits ignored signals, as from ``nohup`` or a background job.
+    """
     ignored = [
         number
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
@@ -125,10 +124,10 @@ def usual_signals() -> Iterator[None]:
 
 
 class Terminal:
-    """A child on a terminal of its own, as in a window; ended when the context is left.
+    """A child on its own pseudo-terminal; leaving the context kills it.
 
-    ``stdout`` and ``stderr`` may be file descriptors instead, for ``rye … | cat`` and the like.
-    ``argv`` takes the place of the command ``rye``.
+    ``stdout`` and ``stderr`` may be other file descriptors, as in ``rye … | cat``. ``argv``
+    replaces the command ``rye``.
     """
 
     def __init__(
@@ -143,14 +142,14 @@ class Terminal:
         columns: int = 100,
     ) -> None:
         self.shown = ""
-        """All that was shown so far, line ends as ``\\n``."""
+        """All output so far, with ``\\n`` as line end."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (30, columns))
         try:
             with usual_signals():
                 self.process = subprocess.Popen(
-                    ["/bin/sh", "-c", _OWN_TERMINAL, os.ttyname(slave), *argv, *map(str, args)],
+                    ["/bin/sh", "-c", _OPEN_TERMINAL, os.ttyname(slave), *argv, *map(str, args)],
                     cwd=cwd,
                     env={"TERM": "xterm-256color", **environment(user, env)},
                     stdin=slave,
@@ -177,15 +176,15 @@ class Terminal:
             os.close(self._master)
 
     def wait_for(self, text: str, seconds: float = DEADLINE) -> str:
-        """What was shown up to now, as soon as ``text`` is part of it."""
+        """Wait until the output contains ``text``, and return the output."""
         deadline = time.monotonic() + seconds
         while text not in self.shown:
             if not self._read(deadline - time.monotonic()):
-                raise AssertionError(f"{text!r} was not shown; this was: {self.shown!r}")
+                raise AssertionError(f"{text!r} was not shown, only {self.shown!r}")
         return self.shown
 
     def type(self, text: str) -> None:
-        """As if typed; control characters act as the keys."""
+        """Type some text; control characters act as keys."""
         os.write(self._master, text.encode())
 
     def interrupt(self) -> None:
@@ -193,27 +192,27 @@ class Terminal:
         self.type("\x03")
 
     def hang_up(self, seconds: float = DEADLINE) -> int:
-        """Close the window; gives the exit code."""
+        """Close the terminal and return the exit code."""
         os.close(self._master)
         self._master = -1
         return self.process.wait(seconds)
 
     def finish(self, seconds: float = DEADLINE) -> int:
-        """The exit code, once the child has ended and all that it showed was read."""
+        """Read the output to its end and return the exit code."""
         deadline = time.monotonic() + seconds
         while self._read(deadline - time.monotonic()):
             pass
         return self.process.wait(max(deadline - time.monotonic(), 0.01))
 
     def _read(self, seconds: float) -> bool:
-        """Read once; false at the end of the terminal or of the time."""
+        """Read once; return false at the end of the output or after ``seconds``."""
         ready, _, _ = select.select([self._master], [], [], max(seconds, 0))
         if not ready:
             return False
         try:
             data = os.read(self._master, 65536)
         except OSError as error:
-            if error.errno != errno.EIO:  # how Linux says that nobody has the terminal open
+            if error.errno != errno.EIO:  # on Linux: no process has the terminal open
                 raise
             return False
         self.shown = (self.shown + self._decoder.decode(data)).replace("\r\n", "\n")
@@ -221,7 +220,7 @@ class Terminal:
 
 
 def without_progress(shown: str) -> str:
-    """What a terminal showed, but for the line that says how long a tool has been running."""
+    """Return what a terminal showed, without the line with the running time of a tool."""
     return re.sub(r"\r\x1b\[2K(running [^\r^]* s)?", "", shown)
 
 

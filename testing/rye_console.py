@@ -1,4 +1,4 @@
-"""The command ``rye`` without a process of its own, for what does not depend on having one.
+"""The command ``rye`` in this process, with its output captured.
 
 ::
 
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from rye.cli.conduct import conduct
+from rye.cli.entry import run_command
 from rye_command import Completed, environment
 from rye_project import Project
 
 
 class Console:
-    """A project and a user in ``root``, and commands that are called in the project's folder."""
+    """A project and a user space in ``root``. Commands run in the project's directory."""
 
     def __init__(self, root: Path, *, env: Mapping[str, str] | None = None) -> None:
         self.project = Project(root, shipped_system=True)
@@ -35,7 +35,7 @@ class Console:
         self.env = dict(env or {})
 
     def __call__(self, *args: str | Path, cwd: Path | None = None) -> Completed:
-        """Run a command to its end."""
+        """Run a command."""
         stdout, stderr = _stream(), _stream()
         with (
             patch.dict(os.environ, environment(self.user, self.env), clear=True),
@@ -43,11 +43,11 @@ class Console:
             contextlib.redirect_stdout(stdout),
             contextlib.redirect_stderr(stderr),
         ):
-            code = conduct([str(each) for each in args])
+            code = run_command([str(each) for each in args])
         return Completed(code, _text(stdout), _text(stderr))
 
     def json(self, *args: str | Path) -> Any:
-        """What a command prints as JSON."""
+        """Run a command with ``--json`` and return what it prints."""
         return json.loads(self(*args, "--json").stdout)
 
 

@@ -1,4 +1,4 @@
-"""``python -m rye`` is the command ``rye``."""
+"""``python -m rye`` runs the command ``rye``."""
 
 from rye.cli.entry import main
 

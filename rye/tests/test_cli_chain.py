@@ -1,4 +1,4 @@
-"""``rye chain``: what a tool runs on, also if it may not run."""
+"""``rye chain``: the chain of a tool, also of one that cannot run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_tree(console: Console) -> None:
+def test_the_chain_is_printed_as_a_tree(console: Console) -> None:
     put(console)
     tool, primitive = inspect_chain("team/hello", console.project.context).elements
     assert (
@@ -52,7 +52,7 @@ team/hello 1.0.0
       signed by rye release ({primitive.signer})
       sha256 {primitive.integrity[:12]}, not pinned
 
-no lockfile yet; the first run that succeeds makes it
+no lockfile yet; the first successful run creates it
 """
     )
 
@@ -70,11 +70,11 @@ def test_json_is_a_list_from_the_tool_to_the_primitive(console: Console) -> None
     assert chain[1]["executor_id"] is None
 
 
-def test_json_agrees_with_what_a_run_says(console: Console) -> None:
+def test_json_agrees_with_the_chain_of_a_result(console: Console) -> None:
     put(console)
     ran = console.project.run("team/hello", dry_run=True)
-    for told, shown in zip(ran.chain, console.json("chain", "team/hello"), strict=True):
-        assert {name: shown[name] for name in told} == told
+    for element, shown in zip(ran.chain, console.json("chain", "team/hello"), strict=True):
+        assert {name: shown[name] for name in element} == element
 
 
 def test_a_pinned_chain_is_locked(console: Console) -> None:
@@ -86,7 +86,7 @@ def test_a_pinned_chain_is_locked(console: Console) -> None:
     assert "lockfile .ai/lockfiles/team/hello@1.0.0.lock.json" in shown
 
 
-def test_other_content_than_pinned_is_told_and_ends_with_5(console: Console) -> None:
+def test_content_that_differs_from_the_pin_exits_with_5(console: Console) -> None:
     put(console)
     assert console.project.run("team/hello").success
     pinned = console.json("chain", "team/hello")[0]["integrity"]
@@ -100,7 +100,7 @@ def test_other_content_than_pinned_is_told_and_ends_with_5(console: Console) -> 
     assert tool["pinned"] == pinned
 
 
-def test_a_shadow_of_the_same_content_is_not_what_was_pinned(console: Console) -> None:
+def test_a_shadow_with_the_same_content_does_not_match_the_pin(console: Console) -> None:
     runtime = console.project.yaml(
         "team/runner", space="user", executor_id=SUBPROCESS, config={"command": "true"}
     )
@@ -113,7 +113,7 @@ def test_a_shadow_of_the_same_content_is_not_what_was_pinned(console: Console) -
     assert locked == {"team/hello": True, "team/runner": False, SUBPROCESS: True}
 
 
-def test_a_lockfile_that_does_not_pin_an_element_ends_with_5(console: Console) -> None:
+def test_a_lockfile_without_one_element_exits_with_5(console: Console) -> None:
     put(console)
     assert console.project.run("team/hello").success
     lockfile = console.project.lockfile("team/hello")
@@ -126,7 +126,7 @@ def test_a_lockfile_that_does_not_pin_an_element_ends_with_5(console: Console) -
     assert done.stdout.count(", not pinned\n") == 1
 
 
-def test_elements_that_do_not_fit_together_are_told(console: Console) -> None:
+def test_elements_that_violate_a_constraint_are_reported(console: Console) -> None:
     put(console, "team/runner", child_constraints={"team/hello": {"min_version": "2.0.0"}})
     put(console, executor_id="team/runner")
     done = console("chain", "team/hello")
@@ -135,7 +135,7 @@ def test_elements_that_do_not_fit_together_are_told(console: Console) -> None:
     assert "2.0.0" in done.stderr
 
 
-def test_a_corrupt_lockfile_ends_with_5(console: Console) -> None:
+def test_a_corrupt_lockfile_exits_with_5(console: Console) -> None:
     put(console)
     lockfile = console.project.lockfile("team/hello")
     lockfile.parent.mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_a_corrupt_lockfile_ends_with_5(console: Console) -> None:
     assert done.stderr.startswith("rye: lockfile .ai/lockfiles/team/hello@1.0.0.lock.json: not ")
 
 
-def test_an_unsigned_tool_is_shown_and_ends_with_4(console: Console) -> None:
+def test_an_unsigned_tool_is_shown_and_exits_with_4(console: Console) -> None:
     console.project.tool("raw.yaml", f"executor_id: {SUBPROCESS}\n", signed=False)
     done = console("chain", "raw")
     assert done.code == 4
@@ -155,13 +155,13 @@ def test_an_unsigned_tool_is_shown_and_ends_with_4(console: Console) -> None:
     assert done.stderr.startswith("rye: raw is not signed: .ai/tools/raw.yaml;")
 
 
-def test_an_executor_of_an_unsigned_tool_is_not_asked_for(console: Console) -> None:
+def test_the_executor_of_an_unsigned_tool_is_not_resolved(console: Console) -> None:
     console.project.tool("raw.yaml", "executor_id: rye/core/runtimes/bash_runtime\n", signed=False)
     (only,) = console.json("chain", "raw")
     assert (only["standing"], only["signer"]) == ("unsigned", None)
 
 
-def test_a_changed_runtime_is_the_last_that_is_shown(console: Console) -> None:
+def test_a_changed_runtime_is_the_last_element_shown(console: Console) -> None:
     runtime = put(console, "team/runner", tool_type="runtime")
     put(console, executor_id="team/runner")
     runtime.write_text(runtime.read_text().replace("true", "false"))
@@ -174,7 +174,7 @@ def test_a_changed_runtime_is_the_last_that_is_shown(console: Console) -> None:
     assert "changed after you (" in done.stdout
 
 
-def test_a_missing_executor_ends_with_1_after_what_is_there(console: Console) -> None:
+def test_a_missing_executor_exits_with_1_after_the_existing_elements(console: Console) -> None:
     put(console, executor_id="team/nowhere")
     done = console("chain", "team/hello")
     assert done.code == 1
@@ -182,7 +182,7 @@ def test_a_missing_executor_ends_with_1_after_what_is_there(console: Console) ->
     assert "executor 'team/nowhere' not found in accessible spaces" in done.stderr
 
 
-def test_a_circle_comes_to_an_end(console: Console) -> None:
+def test_a_circular_chain_ends(console: Console) -> None:
     put(console, "team/a", executor_id="team/b")
     put(console, "team/b", executor_id="team/a")
     done = console("chain", "team/a")
@@ -191,7 +191,7 @@ def test_a_circle_comes_to_an_end(console: Console) -> None:
     assert [each["item_id"] for each in console.json("chain", "team/a")] == ["team/a", "team/b"]
 
 
-def test_more_than_ten_elements_come_to_an_end(console: Console) -> None:
+def test_a_chain_of_more_than_ten_elements_ends(console: Console) -> None:
     for number in range(12):
         put(console, f"t{number}", executor_id=f"t{number + 1}")
     done = console("chain", "t0")
@@ -200,13 +200,13 @@ def test_more_than_ten_elements_come_to_an_end(console: Console) -> None:
     assert len(console.json("chain", "t0")) == 10
 
 
-def test_an_id_that_nothing_bears_ends_with_3(console: Console) -> None:
+def test_an_unknown_id_exits_with_3(console: Console) -> None:
     done = console("chain", "nowhere/x")
     assert (done.code, done.stdout) == (3, "")
     assert "there is no item 'nowhere/x'" in done.stderr
 
 
-def test_a_changed_dependency_breaks_the_lock(console: Console) -> None:
+def test_a_changed_dependency_is_a_lock_mismatch(console: Console) -> None:
     lib = console.project.tool("pack/lib.py", "VALUE = 1\n")
     console.project.tool("pack/__init__.py", "")
     console.project.tool(
@@ -216,7 +216,7 @@ def test_a_changed_dependency_breaks_the_lock(console: Console) -> None:
     )
     assert console.project.run("pack/hello").success
     assert console("chain", "pack/hello").code == 0
-    assert "more files run along, signed as well" in console("chain", "pack/hello").stdout
+    assert " supporting files, also signed\n" in console("chain", "pack/hello").stdout
     lib.write_text("VALUE = 2\n")
     console.project.sign(lib)
     done = console("chain", "pack/hello")
@@ -224,7 +224,7 @@ def test_a_changed_dependency_breaks_the_lock(console: Console) -> None:
     assert "lib.py is pinned as" in done.stderr
 
 
-def test_looking_writes_and_runs_nothing(console: Console) -> None:
+def test_nothing_is_written_or_run(console: Console) -> None:
     put(console, config={"command": "touch", "args": [str(console.path / "ran")]})
     before = files(console.path)
     for form in ((), ("--json",), ("--mermaid",)):
@@ -241,18 +241,18 @@ class TestMermaid:
         assert lines[2].startswith(f'    e1["<b>{SUBPROCESS}</b> 1.0.0<br/>system<br/>')
         assert lines[3:] == ["    e0 --> e1"]
 
-    def test_a_refusal_is_part_of_the_picture(self, console: Console) -> None:
+    def test_a_refusal_is_part_of_the_flowchart(self, console: Console) -> None:
         console.project.tool("raw.yaml", f"executor_id: {SUBPROCESS}\n", signed=False)
         done = console("chain", "raw", "--mermaid")
         assert done.code == 4
         assert "    e0 -.-> refused\n" in done.stdout
 
-    def test_no_text_can_end_its_label(self, console: Console) -> None:
+    def test_text_cannot_end_its_label(self, console: Console) -> None:
         put(console, 'a"];click e0 "x#<b>|{}', executor_id='no"where`<i>')
         shown = console("chain", 'a"];click e0 "x#<b>|{}', "--mermaid").stdout
         assert "a#34;#93;;click e0 #34;x#35;#60;b#62;#124;#123;#125;" in shown
         for line in shown.splitlines():
             assert line.count('"') in (0, 2)
 
-    def test_two_forms_at_once_are_misuse(self, console: Console) -> None:
+    def test_json_and_mermaid_cannot_be_combined(self, console: Console) -> None:
         assert console("chain", "bash", "--mermaid", "--json").code == 2

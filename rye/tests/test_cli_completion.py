@@ -1,4 +1,4 @@
-"""Completion: what the shells are told, and that a real one understands it."""
+"""Completion: the answers to the shells' scripts, and a real bash."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lilux.primitives.signing import generate_keypair
 from rye.trust.operations import trust_add, trust_list
-from rye_command import Conducted, Terminal, environment, rye
+from rye_command import InProcessRye, Terminal, environment, rye
 from rye_project import Project
 
 SCHEMA = {
@@ -32,16 +32,16 @@ def project(tmp_path: Path) -> Project:
 
 
 class Shell:
-    """Asks as the completion scripts do."""
+    """Sends the requests of the completion scripts."""
 
-    def __init__(self, conducted: Conducted, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._conducted = conducted
+    def __init__(self, in_process: InProcessRye, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._in_process = in_process
         self._monkeypatch = monkeypatch
 
     def ask(self, **variables: str) -> str:
         for name, value in variables.items():
             self._monkeypatch.setenv(name, value)
-        done = self._conducted()
+        done = self._in_process()
         assert (done.code, done.stderr) == (0, "")
         return done.stdout
 
@@ -56,11 +56,11 @@ class Shell:
 def shell(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Shell:
-    return Shell(Conducted(project.path, project.user, monkeypatch, capfd), monkeypatch)
+    return Shell(InProcessRye(project.path, project.user, monkeypatch, capfd), monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("line", "offered"),
+    ("line", "completions"),
     [
         ("rye ru", ["run"]),
         ("rye --ver", ["--version"]),
@@ -86,32 +86,32 @@ def shell(
         ("rye -C /nowhere run ", []),
     ],
 )
-def test_bash_is_told_what_could_come_next(shell: Shell, line: str, offered: list[str]) -> None:
-    assert shell.bash(line) == offered
+def test_bash_gets_completions(shell: Shell, line: str, completions: list[str]) -> None:
+    assert shell.bash(line) == completions
 
 
-def test_only_what_is_before_the_cursor_counts(shell: Shell) -> None:
+def test_only_text_before_the_cursor_is_completed(shell: Shell) -> None:
     assert shell.ask(
         _RYE_COMPLETE="bash_complete", COMP_LINE="rye ruXX demo/weather", COMP_POINT="6"
     ).splitlines() == ["plain,run"]
 
 
-def test_bash_that_does_not_break_words_at_equals_signs_gets_the_whole_word(shell: Shell) -> None:
+def test_bash_that_does_not_split_at_equals_signs_gets_the_whole_word(shell: Shell) -> None:
     assert shell.bash("rye run demo/weather unit=k", COMP_WORDBREAKS=" \t\n") == ["unit=kelvin"]
 
 
-def test_the_other_project_is_asked_where_one_is_named(shell: Shell, tmp_path: Path) -> None:
+def test_the_project_option_is_used_for_completion(shell: Shell, tmp_path: Path) -> None:
     other = Project(tmp_path / "other")
     other.command("elsewhere/tool", "/bin/true")
     assert shell.bash(f"rye -C {other.path} run els") == ["elsewhere/tool"]
 
 
-def test_fingerprints_are_offered_where_a_key_is_removed(shell: Shell, project: Project) -> None:
+def test_fingerprints_of_removable_keys_are_completed(shell: Shell, project: Project) -> None:
     _, public = generate_keypair()
     file = project.user / "ann.pem"
     file.write_bytes(public)
     ann = trust_add(file, project.context, owner="ann").fingerprint
-    # Neither one's own key nor that of the release can be removed.
+    # The user's own key and the release key cannot be removed.
     assert len(trust_list(project.context)) == 3
     assert shell.bash("rye trust remove ") == [ann]
     assert shell.bash(f"rye trust remove {ann[:4]}") == [ann]
@@ -130,7 +130,7 @@ def test_zsh_and_fish_get_descriptions(shell: Shell) -> None:
 
 def test_a_completion_loads_neither_asyncio_nor_the_other_commands(project: Project) -> None:
     program = (
-        "import sys\nfrom rye.cli.conduct import conduct\nconduct([])\n"
+        "import sys\nfrom rye.cli.entry import run_command\nrun_command([])\n"
         "print(*sys.modules, file=sys.stderr)"
     )
     line = "rye run demo/weather ci"
@@ -149,7 +149,7 @@ def test_a_completion_loads_neither_asyncio_nor_the_other_commands(project: Proj
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_the_scripts_are_what_the_shells_can_read(project: Project, name: str) -> None:
+def test_the_shells_can_parse_the_scripts(project: Project, name: str) -> None:
     done = rye("completion", name, cwd=project.path, user=project.user)
     assert done.code == 0, done.stderr
     assert f"_RYE_COMPLETE={name}_complete" in done.stdout
@@ -175,7 +175,7 @@ def test_a_real_bash_completes_a_whole_call(project: Project) -> None:
         terminal.type("rye run demo/we\t")
         terminal.wait_for("demo/weather ")
         terminal.type("ci\t")
-        # No blank after it: the value follows.
+        # There is no space after it, since the value follows.
         terminal.wait_for("demo/weather city=")
         terminal.type("Oslo un\t")
         terminal.wait_for("city=Oslo unit=")

@@ -1,10 +1,10 @@
-"""What holds for every command: help, misuse, streams, colours, and a start that costs little."""
+"""All commands: help, misuse, the modules that start-up loads, and the project that is used."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -14,13 +14,9 @@ from hypothesis import strategies as st
 from rye.cli.app import app
 from rye.cli.commands.run import command as run_command
 from rye.cli.invocation import find_project
-from rye.cli.output.paths import shown
-from rye.cli.output.printing import plain, print_json, print_table, style
-from rye.cli.run.request import RunRequest, read_plainly
-from rye_command import COMMAND, Completed, Conducted, Terminal, environment, rye, without_progress
+from rye.cli.run.request import RunRequest, parse_without_click
+from rye_command import Completed, InProcessRye, environment, rye
 from rye_project import Project
-
-RED = "\x1b[31;1mrye:\x1b[0m"
 
 
 @pytest.fixture
@@ -29,32 +25,32 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def conducted(
+def in_process(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Conducted:
-    return Conducted(project.path, project.user, monkeypatch, capfd)
+) -> InProcessRye:
+    return InProcessRye(project.path, project.user, monkeypatch, capfd)
 
 
 # Help and misuse
 
 
 @pytest.mark.parametrize("name", app.list_commands(click.Context(app)))
-def test_every_command_has_help_with_examples(conducted: Conducted, name: str) -> None:
-    done = conducted(name, "--help")
+def test_every_command_has_help_with_examples(in_process: InProcessRye, name: str) -> None:
+    done = in_process(name, "--help")
     assert (done.code, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: rye {name} ")
     examples = done.stdout.partition("Examples:\n")[2]
     assert "rye " in examples
-    assert conducted(name, "-h") == done
+    assert in_process(name, "-h") == done
 
 
-def test_the_version_is_told(project: Project) -> None:
+def test_the_version_is_printed(project: Project) -> None:
     done = rye("--version", cwd=project.path, user=project.user)
     assert done == Completed(0, "rye 0.1.0\n", "")
 
 
-def test_the_bare_command_shows_its_help(conducted: Conducted) -> None:
-    done = conducted()
+def test_without_arguments_the_help_is_printed(in_process: InProcessRye) -> None:
+    done = in_process()
     assert done.code == 2
     assert "Usage: rye [OPTIONS] COMMAND [ARGS]..." in done.stderr
     assert "completion  Print the completion script for a shell." in done.stderr
@@ -70,13 +66,13 @@ def test_the_bare_command_shows_its_help(conducted: Conducted) -> None:
         (["--colour"], "no such option '--colour'; see `rye --help`"),
     ],
 )
-def test_misuse_ends_in_the_help_that_tells(
-    conducted: Conducted, args: list[str], message: str
+def test_misuse_is_reported_with_the_command_for_help(
+    in_process: InProcessRye, args: list[str], message: str
 ) -> None:
-    assert conducted(*args) == Completed(2, "", f"rye: {message}\n")
+    assert in_process(*args) == Completed(2, "", f"rye: {message}\n")
 
 
-# The reader of plain arguments and click agree
+# Arguments of `rye run` that are parsed without click
 
 WORDS = [
     "tools/x",
@@ -108,7 +104,7 @@ WORDS = [
 ]
 
 
-def read_by_click(args: list[str]) -> RunRequest | None:
+def parse_with_click(args: list[str]) -> RunRequest | None:
     try:
         ctx = run_command.make_context("run", list(args), help_option_names=["-h", "--help"])
     except (click.ClickException, click.exceptions.Exit):
@@ -118,17 +114,17 @@ def read_by_click(args: list[str]) -> RunRequest | None:
 
 
 @given(st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=6))
-def test_plain_arguments_are_read_as_click_reads_them(args: list[str]) -> None:
-    by_click, by_us = read_by_click(args), read_plainly(args)
-    if by_click is None or not by_click.item_id:
-        assert by_us is None
+def test_both_parsers_give_the_same_request(args: list[str]) -> None:
+    with_click, without_click = parse_with_click(args), parse_without_click(args)
+    if with_click is None or not with_click.item_id:
+        assert without_click is None
     else:
-        assert repr(by_us) == repr(by_click)
+        assert repr(without_click) == repr(with_click)
 
 
-def test_the_usual_forms_are_plain() -> None:
+def test_the_usual_forms_do_not_need_click() -> None:
     args = ["tools/x", "n=3", "--params", "{}", "--json", "--timeout=2", "--dry-run", "--frozen"]
-    assert repr(read_plainly(args)) == repr(
+    assert repr(parse_without_click(args)) == repr(
         RunRequest(
             "tools/x",
             ("n=3",),
@@ -139,14 +135,16 @@ def test_the_usual_forms_are_plain() -> None:
             frozen=True,
         )
     )
-    assert repr(read_plainly(["--", "x", "--json"])) == repr(RunRequest("x", ("--json",)))
+    assert repr(parse_without_click(["--", "x", "--json"])) == repr(RunRequest("x", ("--json",)))
 
 
-# The start
+# Start-up
+
+CALL = "from rye.cli.entry import run_command; assert run_command(sys.argv[1:]) == 0"
 
 
 def loaded_by(project: Project, call: str, *args: str) -> set[str]:
-    """The modules that a new process has loaded after ``call``."""
+    """Return the modules that a new process has loaded after ``call``."""
     program = f"import sys\n{call}\nprint(*sys.modules, file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-c", program, *args],
@@ -159,179 +157,54 @@ def loaded_by(project: Project, call: str, *args: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_the_version_costs_next_to_nothing(project: Project) -> None:
+def test_the_version_loads_almost_nothing(project: Project) -> None:
     loaded = loaded_by(project, "from rye.cli.entry import main; main()", "--version")
     assert loaded & {"click", "json", "pathlib", "asyncio", "rye.cli.app"} == set()
 
 
 def test_a_plain_run_does_not_load_click(project: Project) -> None:
     project.command("tools/hello", "/bin/echo", "hello")
-    call = "from rye.cli.conduct import conduct; assert conduct(sys.argv[1:]) == 0"
-    loaded = loaded_by(project, call, "run", "tools/hello")
+    loaded = loaded_by(project, CALL, "run", "tools/hello")
     assert "rye.cli.run.run" in loaded
     assert loaded & {"click", "mcp", "httpx2", "difflib", "rye.cli.app"} == set()
 
 
-def test_a_run_with_parameters_loads_no_more_to_validate_them_than_is_needed(
-    project: Project,
-) -> None:
+def test_a_run_with_parameters_loads_only_the_validator(project: Project) -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     project.command("tools/hello", "/bin/echo", "hello", config_schema=schema)
-    call = "from rye.cli.conduct import conduct; assert conduct(sys.argv[1:]) == 0"
-    for _ in range(3):  # what the first ones find out is kept on disk
-        loaded = loaded_by(project, call, "run", "tools/hello", "name=Ada")
+    for _ in range(3):  # the first calls fill the cache on disk
+        loaded = loaded_by(project, CALL, "run", "tools/hello", "name=Ada")
     assert "jsonschema_rs" in loaded
     assert loaded & {"asyncio", "click", "cryptography", "msgspec", "yaml"} == set()
 
 
-# Streams
-
-
-def test_a_reader_that_is_gone_is_no_error(project: Project) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        run = ["run", "rye/bash/bash", "command=echo hi"]
-        for args in (["--version"], ["--help"], ["run", "--help"], run):
-            done = subprocess.run(
-                [*COMMAND, *args],
-                cwd=project.path,
-                env=environment(project.user),
-                stdout=writing,
-                stderr=subprocess.PIPE,
-                check=False,
-            )
-            assert (done.returncode, done.stderr) == (141, b""), args
-    finally:
-        os.close(writing)
-
-
-def in_shell(project: Project, redirections: str, *args: str) -> Completed:
+@pytest.mark.parametrize(
+    ("arguments", "torn_down"), [(["search", "mcp"], False), (["mcp", "--help"], True)]
+)
+def test_only_the_server_tears_down_the_interpreter(
+    project: Project, arguments: list[str], torn_down: bool
+) -> None:
+    program = (
+        "import atexit, sys\n"
+        "atexit.register(print, 'torn down', file=sys.stderr)\n"
+        "from rye.cli.entry import main\n"
+        "main()"
+    )
     done = subprocess.run(
-        ["/bin/sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, *args],
+        [sys.executable, "-c", program, *arguments],
         cwd=project.path,
         env=environment(project.user),
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
     )
-    return Completed(done.returncode, done.stdout, done.stderr)
-
-
-def test_closed_streams_are_no_error(project: Project) -> None:
-    project.command("tools/says", "/bin/sh", "-c", "echo out; echo aside >&2")
-    assert in_shell(project, ">&-", "run", "tools/says") == Completed(0, "", "aside\n")
-    assert in_shell(project, "<&- 2>&-", "run", "tools/says") == Completed(0, "out\n", "")
-    assert in_shell(project, ">&-", "--version") == Completed(0, "", "")
-
-
-def test_a_full_disk_is_told(project: Project) -> None:
-    project.command("tools/says", "/bin/echo", "out")
-    run = ["run", "tools/says"]
-    for args in (["--version"], ["--help"], run, [*run, "--json"]):
-        done = in_shell(project, ">/dev/full", *args)
-        assert done == Completed(1, "", "rye: no space left on device\n"), args
-
-
-def test_a_locale_without_utf8_breaks_nothing(project: Project) -> None:
-    project.command("tools/says", "/bin/echo", "grüße ☃")
-    ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    run = partial(rye, "run", cwd=project.path, user=project.user, env=ascii_only)
-    assert run("tools/says").stdout == "grüße ☃\n"
-    done = run("tools/says", "--json")
-    assert done.stdout.isascii()
-    assert json.loads(done.stdout)["data"]["stdout"] == "grüße ☃\n"
-    refused = run("tools/säge")
-    assert refused.code == 3
-    assert refused.stderr.isascii()
-
-
-# Colours, and text that is not ours
-
-
-def test_errors_are_coloured_only_where_stderr_is_a_terminal(project: Project) -> None:
-    refused = partial(Terminal, "run", "nowhere", cwd=project.path, user=project.user)
-    with (project.path / "out").open("w") as out:
-        with refused(stdout=out.fileno()) as terminal:
-            assert terminal.finish() == 3
-            assert without_progress(terminal.shown).startswith(f"{RED} ")
-        with refused(stderr=out.fileno()) as terminal:
-            assert terminal.finish() == 3
-            assert terminal.shown == ""
-    assert "\x1b" not in (project.path / "out").read_text()
-
-
-@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_colours_can_be_refused(project: Project, env: dict[str, str]) -> None:
-    with Terminal("run", "nowhere", cwd=project.path, user=project.user, env=env) as terminal:
-        assert terminal.finish() == 3
-        shown = without_progress(terminal.shown)
-        assert shown.startswith("rye: ")
-        assert "\x1b" not in shown
-
-
-def test_foreign_text_cannot_act_on_a_terminal() -> None:
-    assert plain("a\u200fb\u061cc\u2028d") == "a\\u200fb\\u061cc\\u2028d"
-    assert plain("a\x1b[2Jb\x9bc\u202ed\ttab\nend") == "a\\x1b[2Jb\\x9bc\\u202ed\ttab\nend"
-    assert plain("grüße ☃") == "grüße ☃"
-
-
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [
-        ("see {0}/a.py; or '{0}/b c', ({0}/d)", "see a.py; or 'b c', (d)"),
-        ("{0}/.ai/tools/x.py:3: wrong", ".ai/tools/x.py:3: wrong"),
-        ("/mnt{0}/a.py {0}-old/a.py", "/mnt{0}/a.py {0}-old/a.py"),
-        ("{0} and {0}/", "{0} and {0}/"),
-        ("rye sign {0}/-x.py", "rye sign {0}/-x.py"),
-    ],
-)
-def test_paths_below_the_working_folder_are_short_where_that_is_as_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, short: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert shown(text.format(tmp_path)) == short.format(tmp_path)
-
-
-def test_at_the_root_and_in_a_folder_that_is_gone_paths_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir("/")
-    assert shown("/etc/passwd") == "/etc/passwd"
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    assert shown("/etc/\x1bpasswd") == "/etc/\\x1bpasswd"
-
-
-def test_programs_get_whole_paths(project: Project, conducted: Conducted) -> None:
-    path = project.tool("raw.yaml", "executor_id: 3\n", signed=False)
-    (listed,) = json.loads(conducted("list", "raw", "--json").stdout)
-    assert listed["fault"].startswith(f"{path}:1: ")
-    assert json.loads(conducted("run", "raw", "--json").stdout)["error"].count(str(path)) == 2
-
-
-def test_a_table_cannot_be_broken_by_its_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([["a\nb", "x\x1b[2J"], ["c", "d"]], looks=[{"bold": True}])
-    assert capsys.readouterr().out == "a b  x\\x1b[2J\nc    d\n"
-
-
-def test_looks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    assert style("x", fg="green", bold=True, dim=False) == "\x1b[32;1mx\x1b[0m"
-    assert style("x") == "x"
-
-
-def test_json_spells_what_cannot_be_encoded(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json({"a": "\udc80ä", "b": Path("/x")})
-    assert json.loads(capsys.readouterr().out) == {"a": "\udc80ä", "b": "/x"}
+    assert ("torn down" in done.stderr) is torn_down
 
 
 # The project
 
 
-def test_the_home_folder_makes_no_project_of_what_is_below(
+def test_the_user_space_is_not_the_project_of_directories_below(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
@@ -345,7 +218,7 @@ def test_the_home_folder_makes_no_project_of_what_is_below(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-def test_a_folder_that_somebody_else_planted_above_is_no_project(
+def test_a_planted_folder_of_another_user_above_is_not_a_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("USER_SPACE", str(tmp_path / "home"))
@@ -356,3 +229,38 @@ def test_a_folder_that_somebody_else_planted_above_is_no_project(
     assert find_project(below) == tmp_path / "shared"
     os.chown(planted, 12345, 12345)
     assert find_project(below) == below
+
+
+def deny_access(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``stat`` fail as below a directory without search permission, which root ignores."""
+    stat = os.stat
+
+    def denying_stat(asked: str | Path, **options: bool) -> os.stat_result:
+        if Path(asked) == path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(asked))
+        return stat(asked, **options)
+
+    monkeypatch.setattr(os, "stat", denying_stat)
+
+
+def test_an_inaccessible_parent_is_skipped_in_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USER_SPACE", str(tmp_path / "home"))
+    below = tmp_path / "project" / "closed" / "deep"
+    below.mkdir(parents=True)
+    (tmp_path / "project" / ".ai").mkdir()
+    deny_access(below.parent / ".ai", monkeypatch)
+    assert find_project(below) == tmp_path / "project"
+
+
+def test_an_inaccessible_project_is_reported_as_a_result(
+    in_process: InProcessRye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed" / "project"
+    deny_access(closed, monkeypatch)
+    done = in_process("-C", closed, "run", "tools/x", "--json")
+    assert done.code == 1
+    assert json.loads(done.stdout)["error"] == (
+        f"{closed} is not accessible (permission denied); pass the directory of a project"
+    )

@@ -1,4 +1,4 @@
-"""``rye doctor``: what is missing, and how to get it."""
+"""``rye doctor``: problems, and how to fix them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from pathlib import Path
 
 import pytest
 from found_interpreters import program
-from rye.cli.doctor.finding import Finding
-from rye.cli.doctor.items import item_findings
-from rye.cli.doctor.machine import machine_findings
-from rye.cli.doctor.programs import how_to_get, is_too_old, version_of
-from rye.cli.doctor.runtimes import runtime_findings
-from rye.cli.doctor.trust import trust_findings
+from rye.cli.doctor.checks import Finding, check_items, check_machine, check_trust
+from rye.cli.doctor.runtimes import check_runtimes, how_to_install, is_too_old, program_version
 from rye_command import rye
 from rye_console import Console
 from rye_project import Project
@@ -36,14 +32,14 @@ def on(findings: Iterable[Finding], subject: str) -> Finding:
 
 
 def versioned(path: Path, text: str) -> str:
-    """A program that says ``text`` when it is asked for its version."""
+    """A program that prints ``text`` for ``--version``."""
     program(path)
     path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{text}"\n')
     return str(path)
 
 
 class Bin:
-    """A folder of programs that is all of PATH."""
+    """A directory of programs that is the whole PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,7 +50,7 @@ class Bin:
         return Path(versioned(self.folder / name, says))
 
     def runtimes(self) -> list[Finding]:
-        return list(runtime_findings(self.project.context))
+        return list(check_runtimes(self.project.context))
 
 
 @pytest.fixture
@@ -62,7 +58,7 @@ def machine(tmp_path: Path) -> Bin:
     return Bin(tmp_path / "bin")
 
 
-def test_a_sound_machine_is_told_line_by_line(console: Console) -> None:
+def test_every_check_of_a_working_machine_is_ok(console: Console) -> None:
     done = rye("doctor", cwd=console.path, user=console.user)
 
     lines = done.stdout.splitlines()
@@ -92,34 +88,32 @@ def test_a_problem_makes_the_command_fail(console: Console) -> None:
 
 
 class TestRuntimes:
-    def test_the_interpreter_that_would_be_used_is_named_with_its_version(
-        self, machine: Bin
-    ) -> None:
+    def test_the_interpreter_is_named_with_its_version(self, machine: Bin) -> None:
         path = machine.add("bash", "GNU bash, version 5.2.15(1)-release")
 
         assert on(machine.runtimes(), BASH) == Finding("ok", BASH, f"{path} (5.2.15)")
 
-    def test_what_no_tool_needs_is_a_warning_when_it_is_missing(self, machine: Bin) -> None:
+    def test_a_missing_interpreter_that_no_tool_needs_is_a_warning(self, machine: Bin) -> None:
         assert on(machine.runtimes(), NODE) == Finding(
             "warning",
             NODE,
-            "node is missing; no tool here needs it",
+            "node is missing; no tool needs it",
             "install node and put it on PATH",
         )
 
-    def test_what_a_tool_needs_is_a_problem_when_it_is_missing(self, machine: Bin) -> None:
+    def test_a_missing_interpreter_that_a_tool_needs_is_a_problem(self, machine: Bin) -> None:
         machine.project.tool("mine.mjs", '// /// rye\n// executor_id = "node_runtime"\n// ///\n')
 
         found = on(machine.runtimes(), NODE)
 
-        assert (found.state, found.message) == ("problem", "node is missing; tools here need it")
+        assert (found.state, found.message) == ("problem", "node is missing; tools need it")
 
-    def test_the_package_is_named_for_the_manager_of_this_machine(self, machine: Bin) -> None:
+    def test_the_hint_uses_the_package_manager_of_this_machine(self, machine: Bin) -> None:
         machine.add("apt-get")
 
         assert on(machine.runtimes(), NODE).hint == "install it with: sudo apt-get install nodejs"
 
-    def test_an_interpreter_that_is_too_old_is_told(self, machine: Bin) -> None:
+    def test_an_interpreter_that_is_too_old_is_reported(self, machine: Bin) -> None:
         path = machine.add("bash", "GNU bash, version 3.2.57(1)-release")
         machine.add("brew")
 
@@ -128,12 +122,12 @@ class TestRuntimes:
         assert found == Finding(
             "warning",
             BASH,
-            f"{path} is bash 3.2.57; 4.4 or newer is needed",
+            f"{path} is bash 3.2.57; version 4.4 or newer is required",
             "install it with: brew install bash",
         )
 
-    def test_a_program_of_the_project_is_not_started_to_ask_its_version(self, machine: Bin) -> None:
-        """A checkout must not run code by being looked at."""
+    def test_a_program_in_the_project_is_not_started_to_get_its_version(self, machine: Bin) -> None:
+        """Looking at a checkout must not run its code."""
         python = machine.project.path / ".venv" / "bin" / "python"
         program(python)
         mark = machine.project.path / "started"
@@ -142,7 +136,7 @@ class TestRuntimes:
         found = on(machine.runtimes(), PYTHON)
 
         assert found == Finding(
-            "ok", PYTHON, f"{python} (of the project; not asked for its version)"
+            "ok", PYTHON, f"{python} (in the project; not started to get its version)"
         )
         assert not mark.exists()
         (python.parent.parent / "pyvenv.cfg").write_text("home = /usr\nversion = 3.12.1\n")
@@ -155,17 +149,17 @@ class TestRuntimes:
         python.parent.mkdir(parents=True)
         python.symlink_to(outside)
 
-        assert version_of(python, machine.project.path) is None
+        assert program_version(python, machine.project.path) is None
 
-    def test_a_program_that_does_not_tell_its_version_is_a_warning(self, machine: Bin) -> None:
+    def test_a_program_that_does_not_print_its_version_is_a_warning(self, machine: Bin) -> None:
         path = Path(program(machine.folder / "bash"))
         path.write_text("#!/bin/sh\nexit 3\n")
 
         found = on(machine.runtimes(), BASH)
 
-        assert (found.state, found.message) == ("warning", f"{path} does not tell its version")
+        assert (found.state, found.message) == ("warning", f"{path} does not print its version")
 
-    def test_a_runtime_that_may_not_run_is_a_problem(self, machine: Bin) -> None:
+    def test_an_unsigned_runtime_is_a_problem(self, machine: Bin) -> None:
         machine.project.tool(
             "mine_runtime.yaml",
             "tool_type: runtime\nexecutor_id: rye/core/primitives/subprocess\n",
@@ -177,7 +171,7 @@ class TestRuntimes:
         assert found.state == "problem"
         assert "mine_runtime is not signed" in found.message
 
-    def test_a_runtime_of_the_project_is_looked_at_too(self, machine: Bin) -> None:
+    def test_a_runtime_in_the_project_is_checked_too(self, machine: Bin) -> None:
         machine.project.yaml(
             "perl_runtime",
             tool_type="runtime",
@@ -188,7 +182,7 @@ class TestRuntimes:
 
         found = on(machine.runtimes(), "runtime perl_runtime")
 
-        assert found.message == "perl is missing; no tool here needs it"
+        assert found.message == "perl is missing; no tool needs it"
         assert found.hint == "install perl and put it on PATH"
 
 
@@ -199,44 +193,44 @@ def test_versions_are_compared_as_numbers(version: str, old: bool) -> None:
     assert is_too_old(version, (4, 4)) is old
 
 
-def test_no_hint_names_an_address() -> None:
+def test_no_hint_contains_a_url() -> None:
     for name in ("bash", "node", "python3", "uv", "perl"):
-        assert "://" not in how_to_get(name, {"PATH": ""})
+        assert "://" not in how_to_install(name, {"PATH": ""})
 
 
 class TestTrust:
     def test_a_missing_key_is_a_warning(self, console: Console) -> None:
         shutil.rmtree(console.user / ".ai" / "keys")
 
-        found = on(trust_findings(console.project.context), "your key")
+        found = on(check_trust(console.project.context), "your key")
 
-        assert (found.state, found.hint) == ("warning", "make one with: rye init")
+        assert (found.state, found.hint) == ("warning", "create one with: rye init")
         assert not (console.user / ".ai" / "keys").exists()
 
-    def test_a_private_key_that_others_may_read_is_a_problem(self, console: Console) -> None:
+    def test_a_private_key_that_others_can_read_is_a_problem(self, console: Console) -> None:
         (console.user / ".ai" / "keys" / "private_key.pem").chmod(0o644)
 
-        assert on(trust_findings(console.project.context), "your key").state == "problem"
+        assert on(check_trust(console.project.context), "your key").state == "problem"
 
-    def test_an_entry_that_cannot_be_used_is_a_problem(self, console: Console) -> None:
+    def test_an_unusable_entry_is_a_problem(self, console: Console) -> None:
         folder = console.user / ".ai" / "trusted_keys"
         folder.mkdir(mode=0o755)
         path = folder / "0123456789abcdef.toml"
         path.write_text("nonsense")
         path.chmod(0o644)
 
-        found = on(trust_findings(console.project.context), "trust store")
+        found = on(check_trust(console.project.context), "trust store")
 
         assert found == Finding(
             "problem", "trust store", f"{path}: is not valid TOML; fix or remove it"
         )
 
-    def test_a_folder_that_others_may_change_is_a_problem(self, console: Console) -> None:
+    def test_a_folder_that_others_can_change_is_a_problem(self, console: Console) -> None:
         folder = console.user / ".ai" / "trusted_keys"
         folder.mkdir()
         folder.chmod(0o777)
 
-        found = on(trust_findings(console.project.context), "trust store")
+        found = on(check_trust(console.project.context), "trust store")
 
         assert found.state == "problem"
         assert "is writable by other users" in found.message
@@ -247,7 +241,7 @@ class TestItems:
         console.project.tool("two.yaml", "executor_id: null\n")
         console.project.tool("two.sh", "echo\n")
 
-        found = on(item_findings(console.project.context), "item id")
+        found = on(check_items(console.project.context), "item id")
 
         assert found.state == "problem"
         assert found.message.startswith("'two' is both ")
@@ -256,12 +250,12 @@ class TestItems:
         console.project.command("team/a.b", "true")
         console.project.command("team/a/b", "true")
 
-        found = on(item_findings(console.project.context), "MCP name")
+        found = on(check_items(console.project.context), "MCP name")
 
         assert found == Finding(
             "problem",
             "MCP name",
-            "team/a.b and team/a/b are all 'team.a.b' for MCP clients",
+            "team/a.b and team/a/b have the same MCP name 'team.a.b'",
             "rename all but one of them",
         )
 
@@ -274,12 +268,12 @@ class TestMachine:
         helper.write_text("#!/bin/sh\nexit 3\n")
         monkeypatch.setenv("PATH", str(helper.parent))
 
-        assert on(machine_findings(console.project.context), "lilux-proc") == Finding(
-            "problem", "lilux-proc", f"{helper} ends with code 3", "install lilux-proc again"
+        assert on(check_machine(console.project.context), "lilux-proc") == Finding(
+            "problem", "lilux-proc", f"{helper} fails with exit code 3", "reinstall lilux-proc"
         )
 
-    def test_a_look_that_fails_does_not_hide_the_others(self, console: Console) -> None:
-        """A file in the place of the user space, where nothing can be looked up."""
+    def test_a_check_that_fails_does_not_hide_the_others(self, console: Console) -> None:
+        """A file in place of the user space makes the other checks fail."""
         shutil.rmtree(console.user / ".ai")
         (console.user / ".ai").write_text("in the way")
 
@@ -287,21 +281,21 @@ class TestMachine:
 
         assert BASH in done.stdout
 
-    def test_a_folder_of_somebody_else_is_a_problem(self, console: Console) -> None:
+    def test_a_folder_of_another_user_is_a_problem(self, console: Console) -> None:
         if os.geteuid() != 0:
             pytest.skip("only root can give a folder away")
         os.chown(console.path / ".ai", 12345, -1)
 
-        found = on(machine_findings(console.project.context), "project")
+        found = on(check_machine(console.project.context), "project")
 
         assert found.state == "problem"
         assert found.message == (
             f"{console.path}/.ai belongs to another user (uid 12345), who can change what runs"
         )
 
-    def test_a_user_space_that_is_not_there_yet_is_fine(self, console: Console) -> None:
+    def test_a_user_space_that_does_not_exist_yet_is_ok(self, console: Console) -> None:
         shutil.rmtree(console.user / ".ai")
 
-        found = on(machine_findings(console.project.context), "user space")
+        found = on(check_machine(console.project.context), "user space")
 
-        assert found == Finding("ok", "user space", f"{console.user}/.ai (not there yet)")
+        assert found == Finding("ok", "user space", f"{console.user}/.ai (not created yet)")

@@ -1,4 +1,4 @@
-"""``rye init``: a project from nothing, and nothing twice."""
+"""``rye init``: a new project, and a second call that changes nothing."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def next_commands(stdout: str) -> list[list[str]]:
-    """The lines after ``Next:``, without the name of the program."""
+    """Return the commands after ``Next:``, without the program name."""
     lines = stdout.partition("Next:\n")[2].splitlines()
     return [line.split()[1:] for line in lines]
 
 
-def test_a_project_is_made_from_nothing_and_its_next_commands_work(console: Console) -> None:
+def test_a_new_project_is_created_and_the_next_commands_work(console: Console) -> None:
     done = rye("init", cwd=console.path, user=console.user)
 
     assert (done.code, done.stderr) == (0, "")
     keys = console.user / ".ai" / "keys"
     created = done.stdout.splitlines()[:3]
-    assert created[0].startswith(f"created {keys}, your key ")
+    assert created[0].startswith(f"created {keys} with your key ")
     assert created[1:] == [
         "created .ai/tools",
         "created .ai/tools/hello.py, signed with your key",
@@ -49,7 +49,7 @@ def test_a_project_is_made_from_nothing_and_its_next_commands_work(console: Cons
     ran, shown = [rye(*each, cwd=console.path, user=console.user) for each in commands]
     assert (ran.code, ran.stdout) == (0, '{"greeting": "Hello, you!"}\n')
     assert shown.code == 0
-    assert "Who is greeted" in shown.stdout
+    assert "Who to greet" in shown.stdout
 
 
 def test_the_private_key_is_never_printed(console: Console) -> None:
@@ -60,18 +60,18 @@ def test_the_private_key_is_never_printed(console: Console) -> None:
     assert (console.user / ".ai" / "keys" / "private_key.pem").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_second_call_changes_nothing_and_says_so(console: Console) -> None:
+def test_a_second_call_changes_nothing(console: Console) -> None:
     console("init")
     before = contents(console.path) | contents(console.user)
 
     done = console("init")
 
     assert done.code == 0
-    assert done.stdout.startswith(f"nothing to do: {console.path} is set up already\n")
+    assert done.stdout.startswith(f"nothing to do: {console.path} is already set up\n")
     assert contents(console.path) | contents(console.user) == before
 
 
-def test_a_project_that_has_tools_gets_no_first_one(console: Console) -> None:
+def test_a_project_with_tools_gets_no_example_tool(console: Console) -> None:
     console.project.tool("mine.sh", "echo\n", signed=False)
 
     done = console("init")
@@ -81,14 +81,14 @@ def test_a_project_that_has_tools_gets_no_first_one(console: Console) -> None:
     assert next_commands(done.stdout) == [["list"], ["verify"]]
 
 
-def test_a_folder_is_made_where_one_is_named(console: Console) -> None:
+def test_a_named_directory_is_created(console: Console) -> None:
     done = console("init", "new project/sub")
 
     assert (console.path / "new project" / "sub" / ".ai" / "tools" / "hello.py").is_file()
     assert done.stdout.endswith("Next:\n  cd 'new project/sub'\n  rye run hello name=you\n")
 
 
-def test_a_folder_below_a_project_becomes_one_of_its_own(console: Console) -> None:
+def test_a_directory_inside_a_project_becomes_a_project(console: Console) -> None:
     console("init")
     below = console.path / "below"
     below.mkdir()
@@ -98,7 +98,7 @@ def test_a_folder_below_a_project_becomes_one_of_its_own(console: Console) -> No
     assert (below / ".ai" / "tools" / "hello.py").is_file()
 
 
-def test_the_option_for_the_project_is_obeyed(console: Console, tmp_path: Path) -> None:
+def test_the_project_option_is_used(console: Console, tmp_path: Path) -> None:
     other = tmp_path / "other"
 
     done = console("-C", other, "init")
@@ -107,16 +107,16 @@ def test_the_option_for_the_project_is_obeyed(console: Console, tmp_path: Path) 
     assert done.stdout.endswith(f"Next:\n  cd {other}\n  rye run hello name=you\n")
 
 
-def test_a_file_in_the_place_of_the_folder_is_told(console: Console) -> None:
+def test_a_file_in_place_of_the_directory_is_reported(console: Console) -> None:
     (console.path / "file").write_text("")
 
     done = console("init", "file")
 
     assert done.code == 1
-    assert done.stderr == "rye: file is no folder; choose another name\n"
+    assert done.stderr == "rye: file is not a directory; choose another name\n"
 
 
-def test_a_private_key_that_is_lost_is_not_replaced(console: Console) -> None:
+def test_a_lost_private_key_is_not_replaced(console: Console) -> None:
     console("init")
     (console.user / ".ai" / "keys" / "private_key.pem").unlink()
 
@@ -127,7 +127,7 @@ def test_a_private_key_that_is_lost_is_not_replaced(console: Console) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_tools_that_git_would_leave_out_are_told(console: Console) -> None:
+def test_a_note_says_that_git_ignores_the_tools(console: Console) -> None:
     subprocess.run(["git", "init", "-q", str(console.path)], check=True)
     assert console("init").stderr == ""
     (console.path / ".gitignore").write_text(".ai\n")
@@ -135,24 +135,24 @@ def test_tools_that_git_would_leave_out_are_told(console: Console) -> None:
     done = console("init")
 
     assert done.stderr == (
-        "note: git ignores .ai/tools here: to share your tools, add !/.ai/ to .gitignore\n"
+        "note: git ignores .ai/tools; to share your tools, add !/.ai/ to .gitignore\n"
     )
     (console.path / ".gitignore").write_text(".ai\n!/.ai/\n")
     assert console("init").stderr == ""
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_a_key_that_git_would_take_is_told(console: Console) -> None:
+def test_a_note_says_that_git_would_commit_the_key(console: Console) -> None:
     subprocess.run(["git", "init", "-q", str(console.user)], check=True)
 
     done = console("init", cwd=console.user)
 
     assert done.stderr == (
-        "note: your key is in this git repository: add /.ai/keys/ to .gitignore\n"
+        "note: your key is in this git repository; add /.ai/keys/ to .gitignore\n"
     )
 
 
-def test_json_says_what_was_made(console: Console) -> None:
+def test_json_lists_what_was_created(console: Console) -> None:
     made = console.json("init")
 
     assert made["project"] == str(console.path)

@@ -1,4 +1,4 @@
-"""``rye list``: what is listed, how, and what is told beside it."""
+"""``rye list``: the rows, the filters, and the errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_row_has_id_version_space_and_description(console: Console) -> None:
     )
 
 
-def test_tools_are_listed_and_what_they_run_on_is_not(console: Console) -> None:
+def test_runtimes_and_primitives_are_listed_only_with_all(console: Console) -> None:
     ids = listed(console)
     assert "team/hello" in ids
     assert "rye/bash/bash" in ids
@@ -56,7 +56,7 @@ def test_tools_are_listed_and_what_they_run_on_is_not(console: Console) -> None:
     assert not [each for each in everything if "/lib/" in each]
 
 
-def test_it_can_be_narrowed_by_prefix_space_and_type(console: Console) -> None:
+def test_the_list_is_filtered_by_prefix_space_and_type(console: Console) -> None:
     put(console, "mine/own", "of the user", space="user")
     assert listed(console, "rye/f")[0] == "rye/fs/edit"
     assert listed(console, "--space", "user") == ["mine/own"]
@@ -65,7 +65,7 @@ def test_it_can_be_narrowed_by_prefix_space_and_type(console: Console) -> None:
     assert "rye/core/runtimes/bash_runtime" in listed(console, "--type", "runtime")
 
 
-def test_json_has_the_names_of_the_catalogue(console: Console) -> None:
+def test_json_has_the_fields_of_the_catalogue(console: Console) -> None:
     (each,) = console.json("list", "team/")
     assert each == {
         "item_id": "team/hello",
@@ -81,7 +81,7 @@ def test_json_has_the_names_of_the_catalogue(console: Console) -> None:
     }
 
 
-def test_a_file_that_cannot_be_read_is_listed_and_told(console: Console) -> None:
+def test_an_unreadable_file_is_listed_and_reported(console: Console) -> None:
     console.project.tool("team/broken.yaml", "executor_id: 3\n", signed=False)
     done = console("list", "team")
     assert done.code == 0
@@ -92,17 +92,17 @@ def test_a_file_that_cannot_be_read_is_listed_and_told(console: Console) -> None
     )
 
 
-def test_two_files_of_one_id_are_told(console: Console) -> None:
+def test_two_files_with_one_id_are_reported(console: Console) -> None:
     console.project.tool("team/hello.py", "", signed=False)
     done = console("list")
     assert "'team/hello' is both" in done.stderr
     assert "team/hello" not in done.stdout
 
 
-def test_nothing_that_fits_says_what_to_do(console: Console) -> None:
+def test_no_match_says_what_to_do(console: Console) -> None:
     done = console("list", "nowhere/")
     assert (done.code, done.stdout) == (0, "")
-    assert done.stderr == "rye: no tool fits; see all with `rye list --all`\n"
+    assert done.stderr == "rye: no matching tools; list all with `rye list --all`\n"
     assert console("list", "nowhere/", "--json").stdout == "[]\n"
 
 
@@ -110,7 +110,7 @@ def test_an_unknown_space_is_misuse(console: Console) -> None:
     assert console("list", "--space", "moon").code == 2
 
 
-def test_what_a_description_says_cannot_steer_the_terminal(console: Console) -> None:
+def test_a_description_cannot_control_the_terminal(console: Console) -> None:
     put(console, "team/evil", '"\\e]0;owned\\a\\e[31mred\\u202e \\u009b2J\\r\\nnext"')
     done = console("list", "team/evil")
     assert done.stdout.isprintable() or done.stdout.strip("\n").isprintable()
@@ -132,13 +132,13 @@ def test_a_narrow_terminal_cuts_the_description_and_a_pipe_does_not(console: Con
     assert "many words " * 19 in piped.stdout
 
 
-def test_an_indexed_list_loads_nothing_heavy(console: Console) -> None:
+def test_a_list_from_the_index_loads_nothing_heavy(console: Console) -> None:
     folder = str(console.path / ".ai" / "tools" / "team")
     wait_until(lambda: is_settled(stamp_of(folder)), "the folder is old enough to be remembered")
     console("list")
     heavy = ["asyncio", "yaml", "cryptography", "msgspec", "jsonschema_rs", "httpx2", "mcp"]
     script = (
-        "import sys; from rye.cli.conduct import conduct; code = conduct(['list']);"
+        "import sys; from rye.cli.entry import run_command; code = run_command(['list']);"
         f"print([name for name in {heavy} if name in sys.modules], code, file=sys.stderr)"
     )
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""``rye lock``: pins without a run."""
+"""``rye lock``: pin tools without running them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def console(tmp_path: Path) -> Console:
 
 
 def change(console: Console, **fields: Any) -> Path:
-    """Another content of the tool, validly signed."""
+    """Change the content of the tool and sign it."""
     return console.project.yaml(
         "tools/hello", **{"executor_id": "runtimes/touch", "description": "changed", **fields}
     )
@@ -49,7 +49,7 @@ def test_a_chain_is_pinned_without_a_run(console: Console) -> None:
     assert console.project.run("tools/hello", frozen=True).success
 
 
-def test_the_pin_is_the_one_that_a_run_makes(console: Console) -> None:
+def test_the_pin_is_the_same_as_that_of_a_run(console: Console) -> None:
     console("lock", "tools/hello")
     pinned = json.loads(lockfile(console).read_text())
     lockfile(console).unlink()
@@ -60,7 +60,7 @@ def test_the_pin_is_the_one_that_a_run_makes(console: Console) -> None:
     assert {**pinned, "generated_at": ""} == {**ran, "generated_at": ""}
 
 
-def test_the_files_that_a_tool_brings_along_are_pinned(console: Console) -> None:
+def test_the_supporting_files_of_a_tool_are_pinned(console: Console) -> None:
     console("new", "kit/tool")
     console.project.tool("kit/__init__.py", "")
     console.project.tool("kit/helper.py", "X = 1\n")
@@ -70,7 +70,7 @@ def test_the_files_that_a_tool_brings_along_are_pinned(console: Console) -> None
     assert done.code == 0, done.stderr
     pinned = json.loads(console.project.lockfile("kit/tool").read_text())
     assert {"__init__.py", "helper.py", "tool.py"} <= pinned["verified_deps"].keys()
-    assert f", with {len(pinned['verified_deps'])} files more\n" in done.stdout
+    assert f" (and {len(pinned['verified_deps'])} supporting files)\n" in done.stdout
 
 
 def test_an_unsigned_file_beside_the_tool_is_not_pinned(console: Console) -> None:
@@ -82,7 +82,7 @@ def test_an_unsigned_file_beside_the_tool_is_not_pinned(console: Console) -> Non
     assert not console.project.lockfile("kit/tool").exists()
 
 
-def test_a_chain_that_does_not_fit_together_is_not_pinned(console: Console) -> None:
+def test_a_chain_that_violates_a_constraint_is_not_pinned(console: Console) -> None:
     console.project.yaml(
         "runtimes/touch", **RUNTIME, child_constraints={"tools/hello": {"min_version": "9.0.0"}}
     )
@@ -94,7 +94,7 @@ def test_a_chain_that_does_not_fit_together_is_not_pinned(console: Console) -> N
     assert not lockfile(console).exists()
 
 
-def test_a_pin_of_other_files_than_the_tool_brings_along_differs(console: Console) -> None:
+def test_a_new_supporting_file_does_not_match_the_pin(console: Console) -> None:
     console("new", "kit/tool")
     console.project.tool("kit/__init__.py", "")
     console("lock", "kit/tool")
@@ -108,8 +108,8 @@ def test_a_pin_of_other_files_than_the_tool_brings_along_differs(console: Consol
     )
 
 
-def test_a_pin_of_another_way_through_the_runtimes_differs(console: Console) -> None:
-    """A file that a short id now leads to is pinned nowhere, though all that is pinned holds."""
+def test_a_short_id_that_resolves_to_another_file_does_not_match_the_pin(console: Console) -> None:
+    """Every pinned file is unchanged, but the chain now has a file that is not pinned."""
     console.project.yaml("runtimes/rt", space="user", **RUNTIME)
     console.project.yaml("tools/hello", executor_id="rt")
     assert console("lock", "tools/hello").code == 0
@@ -134,18 +134,18 @@ def test_an_unsigned_tool_is_not_pinned(console: Console) -> None:
     assert lockfile(console).is_file()
 
 
-def test_an_equal_pin_is_left_alone(console: Console) -> None:
+def test_a_matching_pin_is_not_rewritten(console: Console) -> None:
     console("lock", "tools/hello")
     before = lockfile(console).stat()
 
     for options in ([], ["--update"]):
         done = console("lock", *options, "tools/hello")
-        assert done.stdout.startswith("pinned already tools/hello 1.0.0: ")
+        assert done.stdout.startswith("already pinned tools/hello 1.0.0: ")
     after = lockfile(console).stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_a_pin_that_differs_is_refused_and_the_hint_mends_it(console: Console) -> None:
+def test_a_mismatch_is_refused_and_the_command_in_the_hint_fixes_it(console: Console) -> None:
     console("lock", "tools/hello")
     before = lockfile(console).read_bytes()
     change(console)
@@ -159,7 +159,7 @@ def test_a_pin_that_differs_is_refused_and_the_hint_mends_it(console: Console) -
     updated = console(*shlex.split(command))
     assert updated.code == 0
     first, *changes, path = updated.stdout.splitlines()
-    assert first.startswith("pinned anew tools/hello 1.0.0: ")
+    assert first.startswith("updated pin tools/hello 1.0.0: ")
     old, new = (
         json.loads(one)["root"]["integrity"][:12]
         for one in (before, (console.path / path.strip()).read_bytes())
@@ -168,7 +168,7 @@ def test_a_pin_that_differs_is_refused_and_the_hint_mends_it(console: Console) -
     assert console.project.run("tools/hello", frozen=True).success
 
 
-def test_an_update_tells_of_elements_that_come_and_go(console: Console) -> None:
+def test_an_update_lists_added_and_removed_elements(console: Console) -> None:
     console("lock", "tools/hello")
     change(console, executor_id=SUBPROCESS, config={"command": "true"})
 
@@ -192,7 +192,7 @@ def test_tampering_is_not_accepted_by_an_update(console: Console) -> None:
     assert lockfile(console).read_bytes() == before
 
 
-def test_the_hint_for_a_tampered_file_works_as_it_is_written(console: Console) -> None:
+def test_the_hint_for_a_tampered_file_works_as_written(console: Console) -> None:
     console("lock", "tools/hello")
     path = console.project.path / ".ai" / "tools" / "tools" / "hello.yaml"
     path.write_text(path.read_text() + "\n# mine\n")
@@ -215,7 +215,7 @@ def test_a_corrupt_lockfile_is_refused_and_replaced_by_an_update(console: Consol
     assert console.project.run("tools/hello", frozen=True).success
 
 
-def test_a_pin_of_the_user_is_updated_in_the_project(console: Console) -> None:
+def test_a_pin_in_the_user_space_is_updated_in_the_project(console: Console) -> None:
     console("lock", "tools/hello")
     place = console.user / ".ai" / "lockfiles" / "tools" / "hello@1.0.0.lock.json"
     place.parent.mkdir(parents=True)
@@ -229,7 +229,7 @@ def test_a_pin_of_the_user_is_updated_in_the_project(console: Console) -> None:
     assert place.read_bytes() == kept
 
 
-def test_the_hint_accepts_a_shadow_that_bears_another_version(console: Console) -> None:
+def test_the_hint_accepts_a_shadow_with_another_version(console: Console) -> None:
     console.project.yaml("mine", space="user", executor_id="runtimes/own")
     console.project.yaml("runtimes/own", space="user", **RUNTIME)
     assert console("lock", "mine").code == 0
@@ -244,7 +244,7 @@ def test_the_hint_accepts_a_shadow_that_bears_another_version(console: Console) 
     assert console("lock", "--check").code == 0
 
 
-def test_no_pin_is_replaced_or_removed_through_a_link_out_of_the_project(
+def test_no_pin_is_changed_through_a_symlink_out_of_the_project(
     console: Console, tmp_path: Path
 ) -> None:
     console("lock", "tools/hello")
@@ -263,17 +263,17 @@ def test_no_pin_is_replaced_or_removed_through_a_link_out_of_the_project(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name the items to pin, or say --check"),
-        (["--check", "a"], "--check checks every lockfile; leave out the rest"),
-        (["--check", "--update"], "--check checks every lockfile; leave out the rest"),
+        ([], "pass the tools to pin, or --check"),
+        (["--check", "a"], "--check checks every lockfile; pass nothing else"),
+        (["--check", "--update"], "--check checks every lockfile; pass nothing else"),
     ],
 )
-def test_misuse_is_told(console: Console, arguments: list[str], message: str) -> None:
+def test_misuse_is_reported(console: Console, arguments: list[str], message: str) -> None:
     done = console("lock", *arguments)
 
     assert done.code == 2
     assert message in done.stderr
 
 
-def test_an_item_that_is_not_there_is_not_found(console: Console) -> None:
+def test_an_unknown_item_exits_with_3(console: Console) -> None:
     assert console("lock", "nope").code == 3

@@ -1,4 +1,4 @@
-"""``rye lock --check`` and ``rye unlock``: all pins of a project, and their end."""
+"""``rye lock --check`` and ``rye unlock``: check and remove the pins of a project."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def console(tmp_path: Path) -> Console:
 
 
 def change(console: Console, **fields: Any) -> Path:
-    """Another content of the tool, validly signed."""
+    """Change the content of the tool and sign it."""
     return console.project.yaml(
         "tools/hello", **{"executor_id": "runtimes/touch", "description": "changed", **fields}
     )
@@ -42,14 +42,14 @@ class TestCheck:
         assert (done.code, done.stdout) == (0, "no lockfiles; pin a tool with: rye lock ITEM\n")
 
     def test_every_state_is_listed(self, console: Console) -> None:
-        for name in ("good", "bumped", "changed", "corrupt", "gone", "unpinned"):
+        for name in ("good", "bumped", "changed", "corrupt", "removed", "unpinned"):
             console.project.command(f"tools/{name}", "true")
             assert console("lock", f"tools/{name}").code == 0
         console.project.command("tools/bumped", "true", version="2.0.0")
         console("lock", "tools/bumped")
         console.project.command("tools/changed", "true", description="other")
         console.project.lockfile("tools/corrupt").write_text("{}")
-        (console.path / ".ai" / "tools" / "tools" / "gone.yaml").unlink()
+        (console.path / ".ai" / "tools" / "tools" / "removed.yaml").unlink()
         console.project.command("tools/unpinned", "true", version="2.0.0")
 
         done = console("lock", "--check")
@@ -60,19 +60,19 @@ class TestCheck:
             ["ok", "tools/bumped", "2.0.0"],
             ["mismatch", "tools/changed", "1.0.0"],
             ["corrupt", "tools/corrupt", "1.0.0"],
-            ["missing", "tools/gone", "1.0.0"],
             ["ok", "tools/good", "1.0.0"],
+            ["missing", "tools/removed", "1.0.0"],
             ["mismatch", "tools/unpinned", "1.0.0"],
         ]
-        told = done.stderr.splitlines()
-        assert len(told) == 4
-        assert told[0].endswith("an upgrade; accept it with: rye lock --update tools/changed")
-        assert told[2].endswith("which does not exist; remove it with: rye unlock tools/gone")
-        assert told[3].endswith(
+        errors = done.stderr.splitlines()
+        assert len(errors) == 4
+        assert errors[0].endswith("an upgrade; accept it with: rye lock --update tools/changed")
+        assert errors[2].endswith("which does not exist; remove it with: rye unlock tools/removed")
+        assert errors[3].endswith(
             "is 2.0.0, which is not pinned; pin it with: rye lock tools/unpinned"
         )
 
-    def test_pins_that_hold_pass(self, console: Console) -> None:
+    def test_matching_pins_pass(self, console: Console) -> None:
         console("lock", "tools/hello")
 
         done = console("lock", "--check")
@@ -82,7 +82,7 @@ class TestCheck:
             "ok  tools/hello  1.0.0  .ai/lockfiles/tools/hello@1.0.0.lock.json\n",
         )
 
-    def test_a_changed_runtime_breaks_the_pin(self, console: Console) -> None:
+    def test_a_changed_runtime_is_a_mismatch(self, console: Console) -> None:
         console("lock", "tools/hello")
         console.project.yaml("runtimes/touch", **RUNTIME, description="other")
 
@@ -91,7 +91,7 @@ class TestCheck:
         assert (done["state"], done["error_type"]) == ("mismatch", "LockUpgradeError")
         assert console("lock", "--check").code == 5
 
-    def test_a_dependency_that_appears_breaks_the_pin(self, console: Console) -> None:
+    def test_a_new_dependency_is_a_mismatch(self, console: Console) -> None:
         console("new", "kit/tool")
         console.project.tool("kit/__init__.py", "")
         console("lock", "kit/tool")
@@ -102,7 +102,9 @@ class TestCheck:
         assert done.code == 5
         assert "the dependency extra.py is not pinned" in done.stderr
 
-    def test_another_tool_of_the_same_stem_does_not_stand_in(self, console: Console) -> None:
+    def test_another_tool_with_the_same_stem_does_not_replace_a_missing_one(
+        self, console: Console
+    ) -> None:
         console.project.command("solo", "true")
         console("lock", "solo")
         (console.path / ".ai" / "tools" / "solo.yaml").unlink()
@@ -134,7 +136,7 @@ class TestUnlock:
         )
         assert not lockfile(console).exists()
 
-    def test_a_tool_that_is_gone_can_be_unlocked(self, console: Console) -> None:
+    def test_a_missing_tool_can_be_unlocked(self, console: Console) -> None:
         console("lock", "tools/hello")
         (console.path / ".ai" / "tools" / "tools" / "hello.yaml").unlink()
         lockfile(console).write_text("corrupt, too")
@@ -154,7 +156,7 @@ class TestUnlock:
             "tools/hello2",
         ]
 
-    def test_a_tool_without_a_pin_is_not_found(self, console: Console) -> None:
+    def test_a_tool_without_a_pin_exits_with_3(self, console: Console) -> None:
         done = console("unlock", "tools/hello")
 
         assert done.code == 3
@@ -163,5 +165,5 @@ class TestUnlock:
             "list the lockfiles with: rye lock --check\n"
         )
 
-    def test_an_id_cannot_lead_out_of_the_folder(self, console: Console) -> None:
+    def test_an_id_cannot_name_a_file_outside_of_the_folder(self, console: Console) -> None:
         assert console("unlock", "../../precious").code == 2

@@ -1,4 +1,4 @@
-"""Every example in the help of the commands that manage tools works as it is written."""
+"""Every example in the help of the commands that manage tools works as written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def examples() -> list[str]:
 
 
 @pytest.mark.parametrize("line", examples())
-def test_an_example_of_the_help_works(tmp_path: Path, line: str) -> None:
+def test_an_example_in_the_help_works(tmp_path: Path, line: str) -> None:
     console = Console(tmp_path)
     assert console("new", "team/hello").code == 0
     assert console("lock", "team/hello").code == 0

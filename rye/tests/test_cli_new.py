@@ -1,4 +1,4 @@
-"""``rye new``: a tool from each template, and every reason not to make one."""
+"""``rye new``: a tool from each template, and every refusal."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(console: Console, *args: str) -> str:
         ),
     ],
 )
-def test_a_tool_in_a_language_runs_at_once_and_takes_its_parameters(
+def test_a_new_tool_runs_with_its_parameters(
     console: Console, runtime: str, extension: str, data: bool
 ) -> None:
     made = console("new", "team/greet", "--runtime", runtime)
@@ -63,7 +63,7 @@ def test_a_tool_in_a_language_runs_at_once_and_takes_its_parameters(
     path = console.path / ".ai" / "tools" / "team" / f"greet{extension}"
     assert made.stdout == (
         f"created .ai/tools/team/{path.name}, signed with your key\n\nNext:\n"
-        "  rye run team/greet name=you\n  rye sign team/greet   after every change of the file\n"
+        "  rye run team/greet name=you\n  rye sign team/greet   after every change\n"
     )
     assert "rye sign team/greet" in path.read_text()
     shown = run(console, "team/greet", "name=Ada", "times=2")
@@ -79,19 +79,19 @@ def strips_types() -> bool:
 
 
 @pytest.mark.skipif(not strips_types(), reason="needs a node that strips types (22.18)")
-def test_a_tool_in_typescript_runs_at_once(console: Console) -> None:
+def test_a_new_typescript_tool_runs(console: Console) -> None:
     assert console("new", "greet", "--runtime", "typescript").code == 0
 
     assert json.loads(run(console, "greet")) == {"greeting": "Hello, World!"}
 
 
-def test_a_command_runs_at_once(console: Console) -> None:
+def test_a_new_command_tool_runs(console: Console) -> None:
     assert console("new", "greet", "--runtime", "command").code == 0
 
     assert run(console, "greet", "name=%s $(id)") == "Hello, %s $(id)!\n"
 
 
-def test_an_http_tool_runs_at_once(console: Console) -> None:
+def test_a_new_http_tool_runs(console: Console) -> None:
     assert console("new", "fetch", "--runtime", "http").code == 0
 
     with LoopbackServer() as server:
@@ -99,7 +99,7 @@ def test_an_http_tool_runs_at_once(console: Console) -> None:
         assert json.loads(run(console, "fetch", f"url={url}")) == {"ok": 1}
 
 
-def test_a_tool_of_an_mcp_server_runs_at_once(console: Console) -> None:
+def test_a_new_mcp_tool_runs(console: Console) -> None:
     pytest.importorskip("mcp", reason="the mcp extra is not installed")
     assert console("new", "find", "--runtime", "mcp").code == 0
 
@@ -108,25 +108,25 @@ def test_a_tool_of_an_mcp_server_runs_at_once(console: Console) -> None:
     assert "rye/fs/read" in [tool["item_id"] for tool in found["tools"]]
 
 
-def test_every_template_declares_what_it_says(console: Console) -> None:
-    said = 'it\'s a "C:\\new" @@ITEM@@ é # {x}'
+def test_every_template_declares_its_runtime_and_the_description(console: Console) -> None:
+    description = 'it\'s a "C:\\new" @@ITEM@@ é # {x}'
     for template in TEMPLATES:
         made = console.json(
-            "new", f"t/{template.name}", "--runtime", template.name, "--description", said
+            "new", f"t/{template.name}", "--runtime", template.name, "--description", description
         )
         shown = console.json("show", f"t/{template.name}")
         assert made["executor_id"] == shown["executor_id"] == template.executor_id
-        assert shown["description"] == said
+        assert shown["description"] == description
 
 
-def test_a_runtime_may_be_named_by_its_item_id(console: Console) -> None:
+def test_a_runtime_can_be_named_by_its_id(console: Console) -> None:
     made = console.json("new", "a", "--runtime", "rye/core/runtimes/bash_runtime")
 
     assert made["path"].endswith("/a.sh")
     assert run(console, "a") == "Hello, World!\n"
 
 
-def test_a_runtime_of_the_project_gives_a_bare_tool(console: Console) -> None:
+def test_a_runtime_in_the_project_gives_a_bare_tool(console: Console) -> None:
     console.project.yaml(
         "runtimes/cat",
         tool_type="runtime",
@@ -139,7 +139,7 @@ def test_a_runtime_of_the_project_gives_a_bare_tool(console: Console) -> None:
 
     assert made.code == 0, made.stderr
     assert made.stdout.endswith(
-        "Next:\n  rye show script\n  rye sign script   after every change of the file\n"
+        "Next:\n  rye show script\n  rye sign script   after every change\n"
     )
     text = (console.path / ".ai" / "tools" / "script.pl").read_text()
     assert '# executor_id = "runtimes/cat"\n' in text
@@ -153,7 +153,7 @@ def test_a_runtime_of_the_project_gives_a_bare_tool(console: Console) -> None:
         (".yaml", 'executor_id: "runtimes/odd"\n'),
     ],
 )
-def test_a_runtime_that_does_not_say_what_it_runs_needs_an_extension(
+def test_a_runtime_without_a_known_interpreter_needs_an_extension(
     console: Console, extension: str, line: str
 ) -> None:
     console.project.yaml(
@@ -167,8 +167,8 @@ def test_a_runtime_that_does_not_say_what_it_runs_needs_an_extension(
 
     assert refused.code == 2
     assert refused.stderr == (
-        "rye: wrong call of the runtime 'runtimes/odd': nothing says which files it runs; "
-        "add for example: --extension .rb\n"
+        "rye: missing extension for the runtime 'runtimes/odd': it does not declare which files it "
+        "runs; pass one, for example: --extension .rb\n"
     )
     assert console("new", "script", "--runtime", "odd", "--extension", extension).code == 0
     path = console.path / ".ai" / "tools" / f"script{extension}"
@@ -176,23 +176,22 @@ def test_a_runtime_that_does_not_say_what_it_runs_needs_an_extension(
     assert line in run(console, "script")
 
 
-def test_an_unknown_runtime_lists_those_that_there_are(console: Console) -> None:
+def test_an_unknown_runtime_lists_the_known_ones(console: Console) -> None:
     refused = console("new", "a", "--runtime", "cobol")
 
     assert refused.code == 2
     assert refused.stderr == (
-        "rye: wrong runtime 'cobol': expected one of python, python-script, uv, bash, node, "
-        "typescript, command, http, mcp, or the id of a runtime; see what each is for with: "
-        "rye new --help\n"
+        "rye: unknown runtime 'cobol': expected one of python, python-script, uv, bash, node, "
+        "typescript, command, http, mcp, or the id of a runtime; see `rye new --help`\n"
     )
     assert list((console.path / ".ai" / "tools").iterdir()) == []
 
 
-def test_a_tool_is_no_runtime(console: Console) -> None:
+def test_a_tool_is_not_a_runtime(console: Console) -> None:
     refused = console("new", "a", "--runtime", "rye/fs/read")
 
     assert refused.code == 2
-    assert "and runs no other; use one of python," in refused.stderr
+    assert ", not a runtime; use one of python," in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -205,11 +204,11 @@ def test_a_tool_is_no_runtime(console: Console) -> None:
             "rye/core/primitives/http_client",
             "item id 'rye/core/primitives/http_client' is reserved for a primitive",
         ),
-        ("-x", "item id '-x' begins like an option; choose a name without the dash"),
-        ("hello.py", "item id 'hello.py' ends in an extension; leave it out: hello"),
+        ("-x", "item id '-x' begins with a dash, like an option; choose a name without the dash"),
+        ("hello.py", "item id 'hello.py' has a file extension; use hello"),
     ],
 )
-def test_a_name_that_no_tool_may_have_is_refused(console: Console, name: str, message: str) -> None:
+def test_an_invalid_name_is_refused(console: Console, name: str, message: str) -> None:
     refused = console("new", "--", name)
 
     assert refused.code == 2
@@ -217,21 +216,21 @@ def test_a_name_that_no_tool_may_have_is_refused(console: Console, name: str, me
     assert list((console.path / ".ai" / "tools").iterdir()) == []
 
 
-def test_an_existing_tool_is_never_overwritten_whatever_its_language(console: Console) -> None:
+def test_an_existing_tool_in_any_language_is_not_overwritten(console: Console) -> None:
     path = console.project.tool("team/a.sh", "echo precious\n", signed=False)
 
     refused = console("new", "team/a", "--runtime", "python")
 
     assert refused.code == 1
     assert refused.stderr == (
-        "rye: 'team/a' is there already: .ai/tools/team/a.sh; choose another name, or remove that "
+        "rye: 'team/a' already exists: .ai/tools/team/a.sh; choose another name, or remove that "
         "file\n"
     )
     assert [one.name for one in path.parent.iterdir()] == ["a.sh"]
     assert path.read_text() == "echo precious\n"
 
 
-def test_no_tool_is_written_through_a_link_out_of_the_space(
+def test_no_tool_is_written_through_a_symlink_out_of_the_space(
     console: Console, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -245,45 +244,45 @@ def test_no_tool_is_written_through_a_link_out_of_the_space(
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_file_in_the_way_of_a_folder_is_told(console: Console) -> None:
+def test_a_file_in_place_of_a_directory_is_reported(console: Console) -> None:
     console.project.tool("team", "x", signed=False)
 
     refused = console("new", "team/a")
 
     assert refused.code == 1
-    assert "is in the way of a folder; choose another name, or move that file" in refused.stderr
+    assert "is not a directory; choose another name, or move that file" in refused.stderr
 
 
 @pytest.mark.parametrize("description", ["two\nlines", "\x1b[31mred", "x" * 501])
-def test_a_description_is_one_printable_line(console: Console, description: str) -> None:
+def test_a_description_must_be_one_printable_line(console: Console, description: str) -> None:
     refused = console("new", "a", "--description", description)
 
     assert refused.code == 2
     assert refused.stderr == (
         "rye: wrong description: expected one line of at most 500 printable characters; "
-        "shorten it; the file can say more\n"
+        "shorten it; longer text can go into the file\n"
     )
 
 
-def test_the_user_space_serves_every_project(console: Console) -> None:
+def test_a_tool_in_the_user_space_runs_in_every_project(console: Console) -> None:
     made = console.json("new", "mine", "--space", "user", "--runtime", "bash")
 
     assert made["path"] == str(console.user / ".ai" / "tools" / "mine.sh")
     assert run(console, "mine") == "Hello, World!\n"
 
 
-def test_what_the_id_meant_before_is_told(console: Console) -> None:
+def test_a_note_names_the_item_that_the_id_no_longer_runs(console: Console) -> None:
     made = console("new", "rye/fs/read")
 
     assert made.code == 0
-    assert made.stderr.startswith("note: 'rye/fs/read' meant ")
+    assert made.stderr.startswith("note: 'rye/fs/read' no longer runs ")
     made = console("new", "team/bash_runtime")
-    assert made.stderr.startswith("note: 'bash_runtime' meant ")
+    assert made.stderr.startswith("note: 'bash_runtime' no longer runs ")
 
 
-def test_a_tool_that_the_project_hides_is_told(console: Console) -> None:
+def test_a_note_names_the_project_item_that_hides_the_new_tool(console: Console) -> None:
     console.project.tool("a.sh", "x", signed=False)
 
     made = console("new", "a", "--space", "user")
 
-    assert made.stderr == "note: here 'a' still means .ai/tools/a.sh\n"
+    assert made.stderr == "note: 'a' still runs .ai/tools/a.sh here\n"

@@ -1,4 +1,4 @@
-"""`rye run`: parameters in, what the tool said out, and an exit code that tells how it ended."""
+"""`rye run`: the project, parameters, exit codes and dry runs."""
 
 import json
 import os
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_http import LoopbackServer, respond
-from rye_command import Completed, Conducted, Terminal, rye, without_progress
+from rye_command import Completed, InProcessRye, rye
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 
 SCHEMA = {
@@ -30,18 +29,18 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def run(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Conducted:
-    return Conducted(project.path, project.user, monkeypatch, capfd)
+) -> InProcessRye:
+    return InProcessRye(project.path, project.user, monkeypatch, capfd)
 
 
 def says(project: Project, script: str, name: str = "tools/says", **fields: Any) -> str:
-    """A tool that runs a shell script of the author."""
+    """Add a tool that runs a shell script."""
     project.command(name, "/bin/sh", "-c", script, **fields)
     return name
 
 
 def echoes(project: Project) -> str:
-    """A tool that prints the parameters that it got."""
+    """Add a tool that prints its parameters."""
     project.yaml(
         "tools/echoes",
         executor_id=SUBPROCESS,
@@ -51,19 +50,15 @@ def echoes(project: Project) -> str:
     return "tools/echoes"
 
 
-def on_terminal(project: Project, *args: str) -> tuple[int, str]:
-    with Terminal(*args, cwd=project.path, user=project.user) as terminal:
-        code = terminal.finish()
-        return code, without_progress(terminal.shown)
-
-
-def test_the_command_runs_a_tool_from_a_shell(project: Project) -> None:
+def test_a_tool_runs(project: Project) -> None:
     tool = says(project, "echo out; echo aside >&2")
     done = rye("run", tool, cwd=project.path, user=project.user)
     assert done == Completed(0, "out\n", "aside\n")
 
 
-def test_the_project_is_found_from_below_and_by_option(project: Project, run: Conducted) -> None:
+def test_the_project_is_found_from_a_subdirectory_and_by_option(
+    project: Project, run: InProcessRye
+) -> None:
     tool = says(project, "pwd")
     below = project.path / "src" / "deep"
     below.mkdir(parents=True)
@@ -71,22 +66,22 @@ def test_the_project_is_found_from_below_and_by_option(project: Project, run: Co
     assert run("run", tool).stdout == f"{project.path}\n"
     os.chdir("/")
     assert run("-C", project.path, "run", tool).stdout == f"{project.path}\n"
-    missing = run("-C", project.path / "gone", "run", tool)
+    missing = run("-C", project.path / "missing", "run", tool)
     assert missing == Completed(
-        1, "", f"rye: {project.path}/gone is no folder; pass the folder of a project\n"
+        1, "", f"rye: {project.path}/missing is not a directory; pass the directory of a project\n"
     )
 
 
 # Parameters
 
 
-def test_values_are_read_by_the_schema(project: Project, run: Conducted) -> None:
+def test_the_schema_decides_the_types_of_values(project: Project, run: InProcessRye) -> None:
     done = run("run", echoes(project), "n=3", "word=3", "words=a", "words=b")
     assert json.loads(done.stdout) == {"n": 3, "word": "3", "words": ["a", "b"]}
 
 
 def test_params_come_from_the_argument_a_file_or_stdin(
-    project: Project, run: Conducted, tmp_path: Path
+    project: Project, run: InProcessRye, tmp_path: Path
 ) -> None:
     tool = echoes(project)
     text = '{"n": 1, "word": "ä"}'
@@ -99,14 +94,12 @@ def test_params_come_from_the_argument_a_file_or_stdin(
     assert json.loads(done.stdout) == given
 
 
-def test_key_value_goes_before_params(project: Project, run: Conducted) -> None:
+def test_key_value_overrides_params(project: Project, run: InProcessRye) -> None:
     done = run("run", echoes(project), "n=2", "--params", '{"n": 1, "word": "w"}')
     assert json.loads(done.stdout) == {"n": 2, "word": "w"}
 
 
-def test_what_a_caller_gives_is_neither_option_nor_template(
-    project: Project, run: Conducted
-) -> None:
+def test_a_value_is_neither_an_option_nor_a_template(project: Project, run: InProcessRye) -> None:
     tool = echoes(project)
     assert json.loads(run("run", tool, "word=--json").stdout) == {"word": "--json"}
     assert json.loads(run("run", "--", tool, "word=${HOME} {n} $(id)").stdout) == {
@@ -127,12 +120,12 @@ def test_what_a_caller_gives_is_neither_option_nor_template(
         (["--params", '{"word": 3}'], "wrong parameters for 'tools/echoes': "),
         (["--timeout", "0"], "wrong call: timeout: expected a positive number"),
         (["--timeout", "x"], "is not a valid float; see `rye run --help`"),
-        (["--n=3"], "no such option '--n'; write n=… for a parameter of the tool"),
+        (["--n=3"], "no such option '--n'; to pass a parameter, write n=…"),
         (["--jsn"], "no such option '--jsn'. Did you mean '--json'? See `rye run --help`"),
     ],
 )
-def test_misuse_is_told_once_with_exit_code_2(
-    project: Project, run: Conducted, args: list[str], issue: str
+def test_misuse_is_reported_once_and_exits_with_2(
+    project: Project, run: InProcessRye, args: list[str], issue: str
 ) -> None:
     done = run("run", echoes(project), *args)
     assert done.code == 2
@@ -142,127 +135,7 @@ def test_misuse_is_told_once_with_exit_code_2(
     assert issue in done.stderr
 
 
-# What is shown
-
-
-@pytest.mark.parametrize(
-    ("script", "shown"),
-    [
-        ("printf 'no end'", "no end"),
-        ("echo text", "text\n"),
-        ("echo '{\"b\":  1.10}'", '{"b":  1.10}\n'),
-        ("echo 1.10", "1.10\n"),
-        ("printf '%s\\n' '\"a text\\nof two lines\"'", "a text\nof two lines\n"),
-        ("printf '%s' '\"with its own end\\n\"'", "with its own end\n"),
-        ("echo '\"not\" json'", '"not" json\n'),
-        ("printf ' '", " "),
-        ("printf '\\033[31mred\\033[0m\\n'", "\x1b[31mred\x1b[0m\n"),
-        ("true", ""),
-    ],
-)
-def test_a_pipe_gets_what_the_tool_said(
-    project: Project, run: Conducted, script: str, shown: str
-) -> None:
-    assert run("run", says(project, script)) == Completed(0, shown, "")
-
-
-def test_much_output_arrives_whole(project: Project, run: Conducted) -> None:
-    done = run("run", says(project, "seq 1 200000"))
-    assert done.stdout == "".join(f"{n}\n" for n in range(1, 200001))
-
-
-def test_a_terminal_gets_json_indented_and_a_line_end(project: Project) -> None:
-    tool = says(project, 'echo \'{"a": [1], "b": "\\u009b31m"}\'; printf aside >&2')
-    code, shown = on_terminal(project, "run", tool)
-    assert code == 0
-    assert shown == 'aside{\n  "a": [\n    1\n  ],\n  "b": "\\x9b31m"\n}\n'
-
-
-def test_a_terminal_gets_lines_as_they_come(project: Project, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    says(project, f"echo '[INFO] begun'; read _ < {go}; printf 'no end'")
-    with Terminal("run", "tools/says", cwd=project.path, user=project.user) as terminal:
-        terminal.wait_for("[INFO] begun\n")
-        go.write_text("\n")
-        assert terminal.finish() == 0
-        assert without_progress(terminal.shown) == "[INFO] begun\nno end\n"
-
-
-def test_a_pipe_gets_lines_as_they_come_also_if_they_begin_with_a_quote(
-    project: Project, tmp_path: Path
-) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    says(project, f"""echo '"a","b"'; read _ < {go}; echo '"c","d"'""")
-    reading, writing = os.pipe()
-    with (
-        os.fdopen(reading) as lines,
-        Terminal("run", "tools/says", cwd=project.path, user=project.user, stdout=writing) as end,
-    ):
-        os.close(writing)
-        assert lines.readline() == '"a","b"\n'
-        go.write_text("\n")
-        assert lines.read() == '"c","d"\n'
-        assert end.finish() == 0
-
-
-def test_stderr_appears_while_the_tool_runs(project: Project, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    says(project, f"echo begun >&2; read _ < {go}; echo done")
-    with Terminal("run", "tools/says", cwd=project.path, user=project.user) as terminal:
-        terminal.wait_for("begun\n")
-        go.write_text("\n")
-        assert terminal.finish() == 0
-        assert without_progress(terminal.shown) == "begun\ndone\n"
-
-
-def test_a_tool_that_is_silent_for_long_shows_that_it_runs(
-    project: Project, tmp_path: Path
-) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    says(project, f"read _ < {go}; echo spoken")
-    with Terminal("run", "tools/says", cwd=project.path, user=project.user) as terminal:
-        terminal.wait_for("running tools/says … 1 s")
-        go.write_text("\n")
-        assert terminal.finish() == 0
-        # The line is taken away before the tool's own first word.
-        assert terminal.shown.endswith("s\r\x1b[2Kspoken\n")
-
-
-def test_the_body_of_a_response_is_shown(project: Project, run: Conducted) -> None:
-    with LoopbackServer() as server:
-        project.yaml(
-            "tools/json",
-            executor_id=HTTP_CLIENT,
-            config={"url": server.on("/json", respond(json={"id": 7}))},
-        )
-        project.yaml(
-            "tools/gone",
-            executor_id=HTTP_CLIENT,
-            config={"url": server.on("/gone", respond(404, json={"why": "gone"}))},
-        )
-        assert run("run", "tools/json") == Completed(0, '{"id": 7}\n', "")
-        gone = run("run", "tools/gone")
-    assert (gone.code, gone.stdout) == (1, '{"why": "gone"}\n')
-    assert gone.stderr.startswith("rye: 'tools/gone': HTTP 404")
-
-
-def test_json_is_the_result_and_nothing_else(project: Project, run: Conducted) -> None:
-    done = run("run", says(project, "echo out; echo aside >&2; exit 7"), "--json")
-    assert (done.code, done.stderr) == (7, "")
-    result = json.loads(done.stdout)
-    assert list(result) == ["success", "data", "error", "duration_ms", "chain", "metadata"]
-    assert result["success"] is False
-    assert result["data"] == {"stdout": "out\n", "stderr": "aside\n", "return_code": 7}
-    assert result["error"] == "'tools/says' ended with exit code 7: aside"
-    assert [one["item_id"] for one in result["chain"]] == ["tools/says", SUBPROCESS]
-    assert result["metadata"]["error_type"] == "ToolFailed"
-
-
-def test_json_tells_wrong_parameters_in_the_same_form(project: Project, run: Conducted) -> None:
+def test_json_reports_wrong_parameters_as_a_result(project: Project, run: InProcessRye) -> None:
     done = run("run", echoes(project), "n=x", "--json")
     assert (done.code, done.stderr) == (2, "")
     result = json.loads(done.stdout)
@@ -270,7 +143,7 @@ def test_json_tells_wrong_parameters_in_the_same_form(project: Project, run: Con
     assert result["metadata"]["issues"] == ["n: expected an integer"]
 
 
-# How it ends
+# Exit codes and messages
 
 
 @pytest.mark.parametrize(
@@ -283,13 +156,13 @@ def test_json_tells_wrong_parameters_in_the_same_form(project: Project, run: Con
         ("kill -15 $$", 143, "rye: 'tools/says' ended with signal 15\n"),
     ],
 )
-def test_a_failing_tool_gives_its_own_code(
-    project: Project, run: Conducted, script: str, code: int, message: str
+def test_the_exit_code_of_a_failing_tool_is_kept(
+    project: Project, run: InProcessRye, script: str, code: int, message: str
 ) -> None:
     assert run("run", says(project, script)) == Completed(code, "", message)
 
 
-def test_a_timeout_shows_what_was_said_until_then(project: Project, run: Conducted) -> None:
+def test_output_before_a_timeout_is_shown(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "echo begun; exec sleep 60"), "--timeout", "0.3")
     assert done == Completed(
         124,
@@ -299,7 +172,9 @@ def test_a_timeout_shows_what_was_said_until_then(project: Project, run: Conduct
     )
 
 
-def test_an_unknown_tool_is_code_3_with_the_nearest_name(project: Project, run: Conducted) -> None:
+def test_an_unknown_tool_exits_with_3_and_suggests_a_name(
+    project: Project, run: InProcessRye
+) -> None:
     says(project, "true")
     done = run("run", "tools/say", "anything=1")
     assert done.code == 3
@@ -307,7 +182,9 @@ def test_an_unknown_tool_is_code_3_with_the_nearest_name(project: Project, run: 
     assert done.stderr.endswith("; did you mean tools/says?\n")
 
 
-def test_an_unsigned_tool_is_code_4_and_does_not_run(project: Project, run: Conducted) -> None:
+def test_an_unsigned_tool_exits_with_4_and_does_not_run(
+    project: Project, run: InProcessRye
+) -> None:
     path = project.path / ".ai" / "tools" / "mine.yaml"
     path.write_text(
         json.dumps({"executor_id": SUBPROCESS, "config": {"command": "/bin/touch", "args": ["x"]}})
@@ -318,7 +195,7 @@ def test_an_unsigned_tool_is_code_4_and_does_not_run(project: Project, run: Cond
     assert not (project.path / "x").exists()
 
 
-def test_a_lock_that_is_broken_or_missing_is_code_5(project: Project, run: Conducted) -> None:
+def test_a_lock_mismatch_or_missing_lock_exits_with_5(project: Project, run: InProcessRye) -> None:
     tool = says(project, "echo one")
     frozen = run("run", tool, "--frozen")
     assert frozen.code == 5
@@ -329,14 +206,14 @@ def test_a_lock_that_is_broken_or_missing_is_code_5(project: Project, run: Condu
     assert run("run", tool).code == 5
 
 
-def test_processes_that_outlive_the_tool_are_told(project: Project, run: Conducted) -> None:
+def test_processes_that_outlive_the_tool_are_reported(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "sleep 600 >/dev/null 2>&1 & echo done"))
     assert done == Completed(
         0, "done\n", "rye: 1 background process outlived the tool and was ended\n"
     )
 
 
-def test_a_tool_that_could_not_be_pinned_is_told(project: Project, run: Conducted) -> None:
+def test_a_tool_that_could_not_be_pinned_is_reported(project: Project, run: InProcessRye) -> None:
     tool = says(project, "echo done")
     (project.path / ".ai" / "lockfiles").write_text("in the way")
     done = run("run", tool)
@@ -344,8 +221,8 @@ def test_a_tool_that_could_not_be_pinned_is_told(project: Project, run: Conducte
     assert done.stderr.startswith("rye: the tool ran, but could not be pinned: ")
 
 
-def test_parameters_without_end_are_refused(
-    project: Project, run: Conducted, monkeypatch: pytest.MonkeyPatch
+def test_params_over_the_size_limit_are_refused(
+    project: Project, run: InProcessRye, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rye.cli.run.parameters.MAX_BYTES", 10)
     (project.path / "big.json").write_text(" " * 11)
@@ -357,7 +234,7 @@ def test_parameters_without_end_are_refused(
 # Dry runs
 
 
-def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: Conducted) -> None:
+def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: InProcessRye) -> None:
     says(project, "touch ran; echo $SECRET", env_config={"env": {"SECRET": "s3cret"}})
     done = run("run", "tools/says", "--dry-run")
     assert (done.code, done.stderr) == (0, "")
@@ -366,7 +243,7 @@ def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: Conduc
     assert lines[0] == "would run tools/says:"
     rows = {line[:15].strip(): line[15:] for line in lines[1:]}
     assert shlex.split(rows["command"])[:2] == ["/bin/sh", "-c"]
-    assert Path(rows["folder"]) == project.path
+    assert Path(rows["directory"]) == project.path
     assert "SECRET" in rows["environment"].split()
     assert rows["lock"] == "none yet"
     assert "stdin" not in rows
@@ -375,14 +252,14 @@ def test_a_dry_run_shows_the_plan_and_runs_nothing(project: Project, run: Conduc
     assert "s3cret" not in done.stdout
 
 
-def test_a_dry_run_for_programs_is_the_whole_plan(project: Project, run: Conducted) -> None:
+def test_a_dry_run_with_json_prints_the_whole_plan(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "true"), "--dry-run", "--json")
     plan = json.loads(done.stdout)["data"]
     assert plan["argv"] == ["/bin/sh", "-c", "true"]
     assert plan["signatures"][0]["standing"] == "trusted"
 
 
-def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: Conducted) -> None:
+def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: InProcessRye) -> None:
     project.yaml(
         "tools/get",
         executor_id=HTTP_CLIENT,
@@ -390,8 +267,8 @@ def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: Conduct
     )
     done = run("run", "tools/get", "--dry-run")
     assert done.code == 0, done.stderr
-    told = done.stdout.partition("  chain ")[0]
-    assert [line.split(None, 1) for line in told.splitlines()[1:]] == [
+    rows = done.stdout.partition("  chain ")[0]
+    assert [line.split(None, 1) for line in rows.splitlines()[1:]] == [
         ["request", "POST https://example.invalid/x"],
         ["headers", "Content-Type"],
         ["body", '{"a": [1]}'],
@@ -399,8 +276,8 @@ def test_a_dry_run_of_a_request_shows_the_request(project: Project, run: Conduct
     ]
 
 
-def test_a_plan_names_how_a_request_signs_in_and_how_the_answer_comes(
-    project: Project, run: Conducted
+def test_a_plan_names_the_auth_type_and_the_mode_of_a_request(
+    project: Project, run: InProcessRye
 ) -> None:
     project.yaml(
         "tools/get",
@@ -414,6 +291,6 @@ def test_a_plan_names_how_a_request_signs_in_and_how_the_answer_comes(
         env_config={"env": {"TOKEN": "s3cret"}},
     )
     done = run("run", "tools/get", "--dry-run")
-    assert "  signs in by  bearer\n" in done.stdout
-    assert "  answer       as a stream\n" in done.stdout
+    assert "  auth         bearer\n" in done.stdout
+    assert "  mode         stream\n" in done.stdout
     assert "s3cret" not in done.stdout

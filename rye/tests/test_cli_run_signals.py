@@ -1,4 +1,4 @@
-"""`rye run` that is ended from outside: nothing that the tool started is left."""
+"""`rye run` ended from outside: no process of the tool survives."""
 
 import fcntl
 import os
@@ -19,14 +19,14 @@ from typing import IO
 import psutil
 import pytest
 from processes import Tree, assert_gone, is_alive, pid_in, wait_until
-from rye.cli.output.progress import Progress
+from rye.cli.output.progress import RunningTime
 from rye.cli.run.interruption import Interrupted, Interruption
 from rye.cli.run.live_output import LiveOutput
 from rye_command import COMMAND, DEADLINE, Terminal, environment, usual_signals, without_progress
 from rye_project import HTTP_CLIENT, Project
 
 RED = "\x1b[31;1mrye:\x1b[0m"
-ENDED = "rye: interrupted; the tool and what it started were ended\n"
+ENDED = "rye: interrupted; the tool and its processes were ended\n"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def tree(project: Project) -> Tree:
-    """A tool that does not listen to SIGTERM, with a child, a new session and a daemon."""
+    """A tool that ignores SIGTERM and starts a child, a new session and a daemon."""
     tree = Tree(project.path / "tree")
     script = "trap '' TERM INT HUP\n" + tree.script("while :; do sleep 600; done")
     project.command("tools/tree", "/bin/sh", "-c", script)
@@ -47,7 +47,7 @@ def tree(project: Project) -> Tree:
 def started(
     project: Project, *args: str, argv: tuple[str, ...] = COMMAND
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command with pipes, in the background."""
+    """Start the command with pipes; kill it at the end."""
     with usual_signals():
         process = subprocess.Popen(
             [*argv, *args],
@@ -68,44 +68,44 @@ def alive(processes: dict[str, psutil.Process]) -> list[str]:
     return [name for name, process in processes.items() if is_alive(process)]
 
 
-def test_ctrl_c_ends_the_whole_tree_and_says_so(project: Project, tree: Tree) -> None:
+def test_ctrl_c_ends_the_whole_tree(project: Project, tree: Tree) -> None:
     with Terminal("run", "tools/tree", cwd=project.path, user=project.user) as terminal:
         processes = tree.processes()
         terminal.interrupt()
         assert terminal.finish() == 130
-        # Not in a moment: when the command has ended, all of it has.
+        # Without waiting: they have ended before the command has.
         assert alive(processes) == []
         assert without_progress(terminal.shown) == f"^C\n{ENDED.replace('rye:', RED)}"
 
 
-def test_what_was_held_back_is_shown_when_the_call_is_ended(
+def test_buffered_output_is_shown_after_an_interrupt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     master, slave = pty.openpty()
     with os.fdopen(slave, "w") as stdout, os.fdopen(master, "rb", buffering=0) as terminal:
         monkeypatch.setattr(sys, "stdout", stdout)
-        output = LiveOutput(Interruption(), Progress("tools/half", wanted=False))
+        output = LiveOutput(Interruption(), RunningTime("tools/half", wanted=False))
         output("stdout", '{"begun":')
         assert select.select([terminal], [], [], 0) == ([], [], [])
-        output.break_off()
+        output.finish_interrupted()
         shown = b""
         while not shown.endswith(b"\n"):
             shown += terminal.read(100)
         assert shown == b'{"begun":\r\n'
 
 
-def test_ctrl_c_before_the_tool_began_says_no_more_than_that(project: Project) -> None:
+def test_ctrl_c_before_the_tool_started_does_not_mention_processes(project: Project) -> None:
     params = project.path / "params"
     os.mkfifo(params)
     args = ("run", "tools/any", "--params", f"@{params}")
     with Terminal(*args, cwd=project.path, user=project.user) as terminal:
-        with params.open("w"):  # which waits until somebody reads
+        with params.open("w"):  # waits until rye reads
             terminal.interrupt()
             assert terminal.finish() == 130
         assert terminal.shown == f"^C\n{RED} interrupted\n"
 
 
-def test_an_impatient_second_ctrl_c_leaves_nobody_behind(project: Project, tree: Tree) -> None:
+def test_a_second_ctrl_c_leaves_no_process_behind(project: Project, tree: Tree) -> None:
     with Terminal("run", "tools/tree", cwd=project.path, user=project.user) as terminal:
         processes = tree.processes()
         for _ in range(3):
@@ -128,8 +128,8 @@ def test_only_the_first_signal_is_raised() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_signal_that_comes_where_nothing_can_be_raised_is_not_lost() -> None:
-    def forgotten(_: object) -> None:
+def test_a_signal_during_a_weakref_callback_is_not_lost() -> None:
+    def callback(_: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
     class Module:
@@ -138,8 +138,8 @@ def test_a_signal_that_comes_where_nothing_can_be_raised_is_not_lost() -> None:
     alarm = signal.getsignal(signal.SIGALRM)
     with usual_signals(), Interruption():
         module = Module()
-        lock = weakref.ref(module, forgotten)
-        with pytest.raises(Interrupted) as caught:  # noqa: PT012 - it comes while we wait
+        lock = weakref.ref(module, callback)
+        with pytest.raises(Interrupted) as caught:  # noqa: PT012 - raised while waiting
             del module
             wait_until(lambda: False, "the signal arrives")
         assert lock() is None
@@ -160,14 +160,14 @@ def test_a_signal_to_the_command_alone_ends_the_whole_tree(
         assert (out, err.decode()) == (b"", ENDED)
 
 
-def test_a_window_that_is_closed_ends_the_whole_tree(project: Project, tree: Tree) -> None:
+def test_closing_the_terminal_ends_the_whole_tree(project: Project, tree: Tree) -> None:
     with Terminal("run", "tools/tree", cwd=project.path, user=project.user) as terminal:
         processes = tree.processes()
         assert terminal.hang_up() == 129
         assert alive(processes) == []
 
 
-def test_a_request_that_hangs_is_broken_off(project: Project) -> None:
+def test_a_hanging_request_is_aborted(project: Project) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"
         project.yaml("tools/hangs", executor_id=HTTP_CLIENT, config={"url": url})
@@ -181,14 +181,14 @@ def test_a_request_that_hangs_is_broken_off(project: Project) -> None:
             assert (command.returncode, err.decode()) == (143, ENDED)
 
 
-def test_a_killed_command_takes_the_tree_with_it(project: Project, tree: Tree) -> None:
+def test_killing_the_command_ends_the_whole_tree(project: Project, tree: Tree) -> None:
     with started(project, "run", "tools/tree") as command:
         processes = tree.processes()
         command.kill()
         assert_gone(processes)
 
 
-def test_a_hang_up_that_was_ignored_at_the_start_still_is(project: Project, tmp_path: Path) -> None:
+def test_an_ignored_hang_up_stays_ignored(project: Project, tmp_path: Path) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
     project.command("tools/waits", "/bin/sh", "-c", f"echo $$ > up; read _ < {go}; echo done")
@@ -201,7 +201,7 @@ def test_a_hang_up_that_was_ignored_at_the_start_still_is(project: Project, tmp_
         assert (command.returncode, out, err) == (0, b"done\n", b"")
 
 
-def test_a_reader_that_goes_away_ends_the_tool_without_a_word(project: Project) -> None:
+def test_a_closed_pipe_ends_the_tool_silently(project: Project) -> None:
     project.command("tools/endless", "/bin/sh", "-c", "echo $$ > up; while :; do echo more; done")
     with started(project, "run", "tools/endless") as command:
         assert command.stdout is not None
@@ -214,7 +214,7 @@ def test_a_reader_that_goes_away_ends_the_tool_without_a_word(project: Project) 
         assert command.stderr.read() == b""
 
 
-def test_a_reader_that_does_not_read_does_not_keep_the_command_from_ending(
+def test_a_full_pipe_does_not_block_the_end_of_the_command(
     project: Project,
 ) -> None:
     project.command("tools/endless", "/bin/sh", "-c", "echo $$ > up; exec yes")

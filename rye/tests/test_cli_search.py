@@ -1,4 +1,4 @@
-"""``rye search``: the words of a command line, and the answer."""
+"""``rye search``: results, order and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Console:
     return Console(tmp_path_factory.mktemp("search"))
 
 
-def test_the_best_comes_first_with_its_description(console: Console) -> None:
+def test_the_best_match_comes_first(console: Console) -> None:
     done = console("search", "read", "file")
     assert (done.code, done.stderr) == (0, "")
     first = done.stdout.splitlines()[0]
@@ -29,26 +29,24 @@ def test_json_has_entries_with_scores_in_order(console: Console) -> None:
     assert hits[0]["schema"]["required"] == ["path"]
 
 
-def test_runtimes_are_found_only_if_asked_for(console: Console) -> None:
+def test_runtimes_are_found_only_with_all(console: Console) -> None:
     assert "rye/core" not in console("search", "runtime").stdout
     assert "rye/core/runtimes/bash_runtime" in console("search", "bash runtime", "--all").stdout
 
 
-def test_nothing_that_fits_says_what_to_do(console: Console) -> None:
+def test_no_match_says_what_to_do(console: Console) -> None:
     done = console("search", "xyzzyx")
     assert (done.code, done.stdout) == (0, "")
-    assert done.stderr == (
-        "rye: nothing fits 'xyzzyx'; try fewer or other words, or see `rye list`\n"
-    )
+    assert done.stderr == "rye: no tool matches 'xyzzyx'; try other words, or see `rye list`\n"
     assert console.json("search", "xyzzyx") == []
 
 
 @pytest.mark.parametrize("args", [(), ("x", "--limit", "0")])
-def test_misuse_is_told(console: Console, args: tuple[str, ...]) -> None:
+def test_misuse_exits_with_2(console: Console, args: tuple[str, ...]) -> None:
     assert console("search", *args).code == 2
 
 
-def test_hostile_text_is_shown_harmless(tmp_path: Path) -> None:
+def test_control_characters_in_a_description_are_escaped(tmp_path: Path) -> None:
     console = Console(tmp_path)
     text = 'executor_id: rye/core/primitives/subprocess\ndescription: "evil \\e[2J"\n'
     console.project.tool("team/evil.yaml", text, signed=False)

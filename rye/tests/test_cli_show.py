@@ -1,4 +1,4 @@
-"""``rye show``: the page of a tool, and a call that it would accept."""
+"""``rye show``: the page of a tool, and an example call that works."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.cli.run.values import parse_values
+from rye.cli.run.parameters import parse_pairs
 from rye_command import Terminal
 from rye_console import Console
 
@@ -34,7 +34,7 @@ def test_the_whole_page(console: Console) -> None:
         config_schema={
             "type": "object",
             "properties": {
-                "name": {"type": "string", "description": "whom to greet"},
+                "name": {"type": "string", "description": "who to greet"},
                 "times": {"type": "integer", "minimum": 1, "maximum": 9, "default": 1},
                 "how": {"type": "object", "properties": {"loud": {"type": "boolean"}}},
             },
@@ -51,17 +51,17 @@ team/hello  1.0.0
 
   Says hello.
 
-  space     project
-  file      .ai/tools/team/hello.yaml
-  runs on   rye/core/primitives/subprocess
-  category  greetings
-  trust     signed by you ({signer})
-  pinned    no; the first run that succeeds pins it
-  nature    only reads, stays on this machine
+  space      project
+  file       .ai/tools/team/hello.yaml
+  runs on    rye/core/primitives/subprocess
+  category   greetings
+  signature  signed by you ({signer})
+  pinned     no; the first successful run pins it
+  effects    read-only, local only
 
 Parameters
-  name      whom to greet (string, required)
-  times     integer, 1 to 9, by default 1
+  name      who to greet (string, required)
+  times     integer, 1 to 9, default 1
   how       object
   how.loud  boolean
 
@@ -71,7 +71,7 @@ Example
     )
 
 
-def test_json_has_the_schema_and_where_it_stands(console: Console) -> None:
+def test_json_has_the_schema_and_the_signature(console: Console) -> None:
     put(console, config_schema={"type": "object"})
     shown = console.json("show", "hello")
     assert shown["item_id"] == "team/hello"
@@ -81,26 +81,26 @@ def test_json_has_the_schema_and_where_it_stands(console: Console) -> None:
     assert shown["error"] is None
 
 
-def test_a_pinned_tool_is_told(console: Console) -> None:
+def test_the_page_says_whether_the_tool_is_pinned(console: Console) -> None:
     put(console)
     assert console.project.run("team/hello").success
-    assert "  pinned   yes\n" in console("show", "hello").stdout
+    assert "  pinned     yes\n" in console("show", "hello").stdout
     put(console, description="other")
-    assert "pinned   to other content (" in console("show", "hello").stdout
+    assert "pinned     to different content (" in console("show", "hello").stdout
 
 
-def test_an_unsigned_tool_says_why_it_may_not_run(console: Console) -> None:
+def test_the_reason_why_an_unsigned_tool_cannot_run_is_printed(console: Console) -> None:
     console.project.tool("raw.yaml", f"executor_id: {SUBPROCESS}\n", signed=False)
     done = console("show", "raw")
     assert done.code == 0
-    assert "trust    not signed\n" in done.stdout
+    assert "signature  not signed\n" in done.stdout
     assert done.stderr == (
         "rye: raw is not signed: .ai/tools/raw.yaml; read the file, then sign it with: "
         "rye sign .ai/tools/raw.yaml\n"
     )
 
 
-def test_a_file_that_cannot_be_read_is_told_and_has_no_example(console: Console) -> None:
+def test_an_unreadable_file_is_reported_and_has_no_example(console: Console) -> None:
     console.project.tool("bad.yaml", "executor_id: 3\n", signed=False)
     done = console("show", "bad")
     assert done.code == 0
@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_read_is_told_and_has_no_example(console: Console)
     assert "Example" not in done.stdout
 
 
-def test_an_id_that_nothing_bears_ends_with_3(console: Console) -> None:
+def test_an_unknown_id_exits_with_3(console: Console) -> None:
     done = console("show", "rye/fs/raed")
     assert (done.code, done.stdout) == (3, "")
     assert "did you mean rye/fs/read" in done.stderr
@@ -127,7 +127,7 @@ def test_an_id_that_nothing_bears_ends_with_3(console: Console) -> None:
         ({"-x": {"type": "string"}}, """--params '{"-x": "hello"}'"""),
     ],
 )
-def test_the_example_is_quoted_for_a_shell_and_reads_back(
+def test_the_example_is_quoted_for_a_shell_and_can_be_parsed(
     console: Console, properties: dict[str, Any], call: str
 ) -> None:
     schema = {"type": "object", "properties": properties, "required": list(properties)}
@@ -135,11 +135,11 @@ def test_the_example_is_quoted_for_a_shell_and_reads_back(
     example = console.json("show", "hello")["example"]
     assert example == f"rye run team/hello {call}"
     words = shlex.split(example)[3:]
-    given = json.loads(words[1]) if words[0] == "--params" else parse_values(words, schema)
+    given = json.loads(words[1]) if words[0] == "--params" else parse_pairs(words, schema)
     assert set(given) == set(properties)
 
 
-def test_every_example_of_the_system_space_passes_a_dry_run(console: Console) -> None:
+def test_every_example_in_the_system_space_passes_a_dry_run(console: Console) -> None:
     for each in console.json("list"):
         example = console.json("show", each["item_id"])["example"]
         words = shlex.split(example)
@@ -148,7 +148,7 @@ def test_every_example_of_the_system_space_passes_a_dry_run(console: Console) ->
         assert done.code == 0, f"{example}: {done.stderr}"
 
 
-def test_hostile_text_is_shown_harmless(console: Console) -> None:
+def test_control_characters_in_metadata_are_escaped(console: Console) -> None:
     schema = {"properties": {"x\x1b[2J": {"description": "\x1b]0;a\x07", "enum": ["\u202e"]}}}
     put(console, description="a\x1b[31m\u202e\n\nb\x9b", config_schema=schema)
     done = console("show", "hello")
@@ -156,7 +156,7 @@ def test_hostile_text_is_shown_harmless(console: Console) -> None:
     assert "x\\x1b[2J" in done.stdout
 
 
-def test_a_narrow_terminal_wraps(console: Console) -> None:
+def test_text_is_wrapped_on_a_narrow_terminal(console: Console) -> None:
     put(console, description="many words " * 20)
     with Terminal(
         "show", "hello", cwd=console.path, user=console.user, env={"NO_COLOR": "1"}, columns=50

@@ -1,4 +1,4 @@
-"""``rye sign``: what an argument means, and what becomes of each file."""
+"""``rye sign``: which files arguments name, and the result for each."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def tools(console: Console) -> Path:
         (".ai/tools/*/b.yaml", ["team/b"]),
     ],
 )
-def test_paths_ids_and_globs_lead_to_files(
-    console: Console, argument: str, signed: list[str]
-) -> None:
+def test_paths_ids_and_globs_name_files(console: Console, argument: str, signed: list[str]) -> None:
     done = console("sign", argument)
 
     assert (done.code, done.stderr) == (0, "")
@@ -64,7 +62,7 @@ def test_paths_ids_and_globs_lead_to_files(
     ]
 
 
-def test_what_is_signed_already_stays_untouched_and_is_told(console: Console) -> None:
+def test_a_file_that_is_already_signed_is_not_changed(console: Console) -> None:
     console("sign", "a")
     before = (tools(console) / "a.yaml").read_bytes()
 
@@ -76,7 +74,7 @@ def test_what_is_signed_already_stays_untouched_and_is_told(console: Console) ->
     assert (tools(console) / "a.yaml").read_bytes() == before
 
 
-def test_whose_signature_made_room_is_told(console: Console) -> None:
+def test_the_owner_of_a_replaced_signature_is_printed(console: Console) -> None:
     alice, stranger = Key.new(), Key.new()
     pem = console.path / "alice.pem"
     pem.write_bytes(alice.public)
@@ -88,13 +86,14 @@ def test_whose_signature_made_room_is_told(console: Console) -> None:
     done = console("sign", "a", "team/b")
 
     assert done.stdout == (
-        f"signed  a       .ai/tools/a.yaml, was signed by {alice.fingerprint} (alice)\n"
-        f"signed  team/b  .ai/tools/team/b.yaml, was signed by {stranger.fingerprint}, "
-        "who is not trusted here\n"
+        "signed  a       .ai/tools/a.yaml, replaces the signature of "
+        f"{alice.fingerprint} (alice)\n"
+        "signed  team/b  .ai/tools/team/b.yaml, replaces the signature of "
+        f"{stranger.fingerprint} (untrusted)\n"
     )
 
 
-def test_a_signature_that_no_longer_held_is_not_told_as_one(console: Console) -> None:
+def test_an_invalid_signature_is_not_reported_as_replaced(console: Console) -> None:
     path = tools(console) / "a.yaml"
     path.write_bytes(Key.new().sign(path.read_bytes()) + b"# changed\n")
 
@@ -103,13 +102,13 @@ def test_a_signature_that_no_longer_held_is_not_told_as_one(console: Console) ->
     assert [(one["state"], one["replaced"]) for one in done] == [("signed", None)]
 
 
-def test_a_path_is_taken_from_where_one_stands(console: Console) -> None:
+def test_a_path_is_relative_to_the_working_directory(console: Console) -> None:
     assert console("sign", "deep/c.yaml", cwd=tools(console) / "team").code == 0
 
     assert trusted(console) == ["team/deep/c"]
 
 
-def test_an_existing_file_goes_before_a_glob_and_an_id(console: Console) -> None:
+def test_an_existing_file_takes_precedence_over_a_glob_and_an_id(console: Console) -> None:
     path = console.project.tool("team/[b].yaml", TOOL, signed=False)
     (console.path / "a").write_text("# not the item\n")
 
@@ -121,7 +120,7 @@ def test_an_existing_file_goes_before_a_glob_and_an_id(console: Console) -> None
     assert trusted(console) == []
 
 
-def test_a_glob_never_leads_to_files_that_are_no_tools(console: Console) -> None:
+def test_a_glob_matches_only_tools(console: Console) -> None:
     precious = console.path / "precious.py"
     precious.write_text("x = 1\n")
 
@@ -129,13 +128,13 @@ def test_a_glob_never_leads_to_files_that_are_no_tools(console: Console) -> None
 
     assert refused.code == 3
     assert refused.stderr == (
-        "rye: nothing matches '*.py'; a glob is held against item ids and paths: "
-        "'**' is all, 'team/*' a folder\n"
+        "rye: nothing matches '*.py'; a glob matches item ids and paths, for example '**' or "
+        "'team/*'\n"
     )
     assert precious.read_text() == "x = 1\n"
 
 
-def test_a_glob_leaves_the_system_space_alone(console: Console) -> None:
+def test_a_glob_does_not_match_the_system_space(console: Console) -> None:
     with pytest.raises(ItemNotFoundError, match="nothing matches"):
         targets(console, "rye/**")
 
@@ -144,13 +143,13 @@ def test_a_glob_leaves_the_system_space_alone(console: Console) -> None:
     ("argument", "code", "message"),
     [
         ("nope", 3, "there is no item 'nope'"),
-        ("./nope.py", 3, "there is no file ./nope.py; check the path"),
-        ("/nope.py", 3, "there is no file /nope.py; check the path"),
-        (".ai/tools/team", 3, "is a folder, and no item; for what is in it, pass '.ai/tools/team"),
+        ("./nope.py", 3, "file not found: ./nope.py; check the path"),
+        ("/nope.py", 3, "file not found: /nope.py; check the path"),
+        (".ai/tools/team", 3, "is a directory; to name the files in it, pass '.ai/tools/team/**'"),
         ("", 2, "item id '' is empty"),
     ],
 )
-def test_what_means_nothing_is_refused_before_anything_is_signed(
+def test_an_argument_without_a_match_is_refused_before_anything_is_signed(
     console: Console, argument: str, code: int, message: str
 ) -> None:
     refused = console("sign", "a", argument)
@@ -160,7 +159,7 @@ def test_what_means_nothing_is_refused_before_anything_is_signed(
     assert trusted(console) == []
 
 
-def test_one_that_cannot_be_signed_does_not_stop_the_others(console: Console) -> None:
+def test_a_file_that_cannot_be_signed_does_not_stop_the_others(console: Console) -> None:
     (console.path / "data.json").write_text("{}")
 
     done = console("sign", "data.json", "a")
@@ -171,7 +170,7 @@ def test_one_that_cannot_be_signed_does_not_stop_the_others(console: Console) ->
     assert trusted(console) == ["a"]
 
 
-def test_json_says_what_became_of_each(console: Console) -> None:
+def test_json_has_the_result_for_each_file(console: Console) -> None:
     (console.path / "data.json").write_text("{}")
 
     done = console.json("sign", "a", "data.json")
@@ -184,7 +183,7 @@ def test_json_says_what_became_of_each(console: Console) -> None:
     assert "have no comments" in done[1]["error"]
 
 
-def test_the_command_of_a_trust_error_works_as_it_is_written(console: Console) -> None:
+def test_the_command_in_a_trust_error_works_as_written(console: Console) -> None:
     path = console.project.tool("odd name/it's.yaml", TOOL, signed=False)
     (report,) = verify_paths([path], console.project.context)
     assert report.error is not None
@@ -194,7 +193,7 @@ def test_the_command_of_a_trust_error_works_as_it_is_written(console: Console) -
     assert verify_paths([path], console.project.context)[0].trusted
 
 
-def test_a_path_through_a_link_to_the_project_is_its_item(console: Console) -> None:
+def test_a_path_through_a_symlink_to_the_project_is_its_item(console: Console) -> None:
     link = console.path.parent / "link"
     link.symlink_to(console.path)
 

@@ -1,4 +1,4 @@
-"""``rye tools``: definitions on stdout, whatever else there is to say on stderr."""
+"""``rye tools``: definitions on stdout, errors on stderr."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_prefixes_and_all(console: Console) -> None:
     assert "rye.core.runtimes.bash_runtime" in [each["name"] for each in printed(console, "--all")]
 
 
-def test_a_file_that_cannot_be_read_is_left_out_and_told(console: Console) -> None:
+def test_an_unreadable_file_is_omitted_and_reported(console: Console) -> None:
     path = console.project.tool("broken.yaml", "executor_id: 3\n", signed=False)
     try:
         done = console("tools", "b")

@@ -1,4 +1,4 @@
-"""``rye trust``: whose signatures count, and the commands that errors name."""
+"""``rye trust``: trusted keys, and the commands in error messages."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def by_alice(console: Console) -> Console:
     return console
 
 
-def bring(console: Console) -> Path:
-    """Let the project bring Alice's key."""
+def list_key(console: Console) -> Path:
+    """Add Alice's key to the keys that the project lists."""
     folder = console.path / ".ai" / "trusted_keys"
     folder.mkdir()
     path = folder / f"{ALICE.fingerprint}.toml"
@@ -34,7 +34,7 @@ def bring(console: Console) -> Path:
     return path
 
 
-def test_a_key_file_makes_its_signatures_count(by_alice: Console) -> None:
+def test_signatures_of_an_added_key_are_trusted(by_alice: Console) -> None:
     (by_alice.path / "alice.pem").write_bytes(ALICE.public)
     assert by_alice("verify").code == 4
 
@@ -43,69 +43,67 @@ def test_a_key_file_makes_its_signatures_count(by_alice: Console) -> None:
     entry = by_alice.user / ".ai" / "trusted_keys" / f"{ALICE.fingerprint}.toml"
     assert (done.code, done.stdout) == (
         0,
-        f"key {ALICE.fingerprint} of 'Alice <a@example.org>' counts from now on\n  {entry}\n",
+        f"Now trusting key {ALICE.fingerprint} (Alice <a@example.org>)\n  {entry}\n",
     )
     assert by_alice("verify").code == 0
     again = by_alice("trust", "add", "alice.pem", "--owner", "Alice")
-    assert again.stdout.startswith(f"key {ALICE.fingerprint} of 'Alice' counted already\n")
+    assert again.stdout.startswith(f"Already trusting key {ALICE.fingerprint} (Alice)\n")
 
 
-def test_the_command_that_the_error_names_approves_the_key_of_the_project(
+def test_the_command_in_the_error_approves_a_key_that_the_project_lists(
     by_alice: Console,
 ) -> None:
-    bring(by_alice)
+    list_key(by_alice)
     refused = by_alice("verify")
     command = refused.stderr.splitlines()[0].partition("approve it with: rye ")[2]
     assert command == f"trust add {ALICE.fingerprint}"
 
     done = by_alice(*command.split())
 
-    assert done.stdout.startswith(f"key {ALICE.fingerprint} of 'alice' counts from now on\n")
+    assert done.stdout.startswith(f"Now trusting key {ALICE.fingerprint} (alice)\n")
     assert by_alice("verify").code == 0
 
 
-def test_trust_is_taken_back(by_alice: Console) -> None:
-    bring(by_alice)
+def test_a_removed_key_is_not_trusted(by_alice: Console) -> None:
+    list_key(by_alice)
     by_alice("trust", "add", ALICE.fingerprint)
 
     done = by_alice("trust", "remove", ALICE.fingerprint)
 
     approval = by_alice.user / ".ai" / "approved_keys" / f"{ALICE.fingerprint}.toml"
-    assert done.stdout == (
-        f"key {ALICE.fingerprint} does not count any more\n  removed {approval}\n"
-    )
+    assert done.stdout == (f"No longer trusting key {ALICE.fingerprint}\n  removed {approval}\n")
     assert by_alice("verify").code == 4
 
 
-def test_the_list_says_whose_each_key_is_and_whether_it_counts(by_alice: Console) -> None:
-    bring(by_alice)
+def test_the_list_has_the_owner_of_each_key_and_whether_it_is_trusted(by_alice: Console) -> None:
+    list_key(by_alice)
 
     done = by_alice("trust", "list")
 
     rows = [line.split() for line in done.stdout.splitlines()]
 
-    assert rows[0][1:4] == ["you", "user", "counts"]
+    assert rows[0][1:4] == ["you", "user", "trusted"]
     assert rows[1][1:5] == ["rye", "release", "bundle", "rye"]
     assert rows[2][:5] == [ALICE.fingerprint, "alice", "project", "not", "approved"]
     assert done.stderr == (
-        "\nif you know whose a key is, approve it with: rye trust add FINGERPRINT\n"
+        "\nif you know the owner of a key, approve it with: rye trust add FINGERPRINT\n"
     )
 
 
 def test_the_list_as_json(by_alice: Console) -> None:
-    bring(by_alice)
+    list_key(by_alice)
 
     own, release, hers = by_alice.json("trust", "list")
 
-    assert (own["own"], own["counts"], own["problem"]) == (True, True, None)
-    assert (release["bundle"], release["counts"]) == ("rye", True)
-    assert (hers["fingerprint"], hers["owner"], hers["counts"]) == (
+    assert (own["own"], own["trusted"], own["problem"]) == (True, True, None)
+    assert (release["bundle"], release["trusted"]) == ("rye", True)
+    assert (hers["fingerprint"], hers["owner"], hers["trusted"]) == (
         ALICE.fingerprint, "alice", False,
     )  # fmt: skip
 
 
-def test_an_entry_that_cannot_be_used_is_listed_with_its_fault(by_alice: Console) -> None:
-    bring(by_alice).write_text("nonsense")
+def test_an_unusable_entry_is_listed_with_its_fault(by_alice: Console) -> None:
+    list_key(by_alice).write_text("nonsense")
 
     done = by_alice("trust", "list")
 
@@ -121,10 +119,14 @@ def test_an_entry_that_cannot_be_used_is_listed_with_its_fault(by_alice: Console
         (["add", "0123456789abcdef"], 4, "key 0123456789abcdef is not in "),
         (["remove", "0123456789abcdef"], 4, "it is not in the trust store; list the keys with: "),
         (["remove", "../x"], 4, "'../x' is not a fingerprint; list the keys with: "),
-        (["add", "0123456789abcdef", "--owner", "x"], 2, "says itself whose it is"),
+        (
+            ["add", "0123456789abcdef", "--owner", "x"],
+            2,
+            "--owner is only for a key file; the project names the owner",
+        ),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_errors_are_reported(
     console: Console, arguments: list[str], code: int, message: str
 ) -> None:
     done = console("trust", *arguments)
@@ -133,7 +135,7 @@ def test_what_cannot_be_done_is_told(
     assert message in done.stderr
 
 
-def test_a_private_key_is_neither_trusted_nor_shown(console: Console) -> None:
+def test_a_private_key_is_refused_and_not_printed(console: Console) -> None:
     (console.path / "oops.pem").write_bytes(ALICE.private)
 
     done = console("trust", "add", "oops.pem")
@@ -150,9 +152,7 @@ def test_a_file_named_like_a_fingerprint_is_a_file(by_alice: Console) -> None:
     assert by_alice("verify").code == 0
 
 
-def test_a_shared_key_counts_for_others_once_they_approve_it(
-    console: Console, tmp_path: Path
-) -> None:
+def test_others_trust_a_shared_key_after_they_approve_it(console: Console, tmp_path: Path) -> None:
     console("new", "hers", "--runtime", "bash")
 
     done = console("trust", "share", "--owner", "alice")
@@ -168,7 +168,7 @@ def test_a_shared_key_counts_for_others_once_they_approve_it(
     assert other("verify").code == 0
 
 
-def test_a_shared_key_is_the_public_half_only(console: Console) -> None:
+def test_only_the_public_key_is_shared(console: Console) -> None:
     console("trust", "share", "--owner", "alice")
 
     private = (console.user / ".ai" / "keys" / "private_key.pem").read_text().splitlines()[1]
@@ -176,7 +176,7 @@ def test_a_shared_key_is_the_public_half_only(console: Console) -> None:
         assert not path.is_file() or private not in path.read_text()
 
 
-def test_an_owner_that_would_steer_the_terminal_is_refused(console: Console) -> None:
+def test_an_owner_with_control_characters_is_refused(console: Console) -> None:
     done = console("trust", "share", "--owner", "\x1b[31mme")
 
     assert done.code == 4

@@ -1,4 +1,4 @@
-"""key=value on the command line, read by the schema of the tool."""
+"""key=value on the command line, typed by the schema of the tool."""
 
 import json
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rye.cli.run.shapes import Parameters
-from rye.cli.run.values import parse_values
+from rye.cli.run.parameter_types import SchemaParameters
+from rye.cli.run.parameters import parse_pairs
 from rye.errors import ParameterError
 
 SCHEMA: dict[str, Any] = {
@@ -83,16 +83,16 @@ SCHEMA: dict[str, Any] = {
         ("elsewhere=3", "3"),
     ],
 )
-def test_a_value_is_what_the_schema_says(pair: str, value: object) -> None:
-    read = parse_values([pair], SCHEMA)[pair.partition("=")[0]]
+def test_a_value_has_the_type_of_the_schema(pair: str, value: object) -> None:
+    read = parse_pairs([pair], SCHEMA)[pair.partition("=")[0]]
     assert read == value
     assert type(read) is type(value)
 
 
-def test_a_repeated_key_makes_an_array_of_what_its_items_are() -> None:
-    assert parse_values(["tags=1", "text=x", "tags=b"], SCHEMA) == {"tags": ["1", "b"], "text": "x"}
-    assert parse_values(["sizes=1", "sizes=2"], SCHEMA) == {"sizes": [1, 2]}
-    assert parse_values(["grid=[1]", "grid=[2]"], SCHEMA) == {"grid": [[1], [2]]}
+def test_a_repeated_key_makes_an_array_of_typed_items() -> None:
+    assert parse_pairs(["tags=1", "text=x", "tags=b"], SCHEMA) == {"tags": ["1", "b"], "text": "x"}
+    assert parse_pairs(["sizes=1", "sizes=2"], SCHEMA) == {"sizes": [1, 2]}
+    assert parse_pairs(["grid=[1]", "grid=[2]"], SCHEMA) == {"grid": [[1], [2]]}
 
 
 @pytest.mark.parametrize(
@@ -114,31 +114,31 @@ def test_a_repeated_key_makes_an_array_of_what_its_items_are() -> None:
         (["txet=a"], "unknown parameter 'txet' (did you mean 'text'?)"),
     ],
 )
-def test_what_cannot_be_read_is_told_by_name(pairs: list[str], issue: str) -> None:
+def test_an_invalid_value_is_reported_by_name(pairs: list[str], issue: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        parse_values(pairs, SCHEMA, item_id="tools/x")
+        parse_pairs(pairs, SCHEMA, item_id="tools/x")
     assert str(caught.value) == (
-        f"wrong parameters for 'tools/x': {issue}; see `rye show tools/x`, or pass them with "
+        f"wrong parameters for 'tools/x': {issue}; see `rye show tools/x`, or pass JSON with "
         "--params"
     )
 
 
-def test_every_issue_is_told_at_once_and_no_value() -> None:
+def test_all_issues_are_reported_without_the_values() -> None:
     with pytest.raises(ParameterError) as caught:
-        parse_values(["count=s3cret", "flag=s3cret", "nope=s3cret"], SCHEMA)
+        parse_pairs(["count=s3cret", "flag=s3cret", "nope=s3cret"], SCHEMA)
     assert len(caught.value.issues) == 3
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_choice_that_is_not_there_lists_those_that_are() -> None:
+def test_an_unknown_choice_lists_the_allowed_ones() -> None:
     schema = {"properties": {"level": {"enum": [1, 2]}}}
     with pytest.raises(ParameterError, match="level: expected one of 1, 2;"):
-        parse_values(["level=auto"], schema)
+        parse_pairs(["level=auto"], schema)
 
 
 @pytest.mark.parametrize("schema", [None, {}, {"type": "object"}, {"properties": "nonsense"}])
 def test_without_a_schema_everything_is_text(schema: Any) -> None:
-    assert parse_values(["n=3", "flag=true"], schema) == {"n": "3", "flag": "true"}
+    assert parse_pairs(["n=3", "flag=true"], schema) == {"n": "3", "flag": "true"}
 
 
 @pytest.mark.parametrize(
@@ -149,27 +149,27 @@ def test_without_a_schema_everything_is_text(schema: Any) -> None:
         ({"patternProperties": {"^x_": {"type": "integer"}}}, 3),
     ],
 )
-def test_a_schema_that_allows_other_names_gets_them(more: dict[str, Any], value: object) -> None:
+def test_a_schema_can_allow_other_names(more: dict[str, Any], value: object) -> None:
     schema = {"properties": {"known": {"type": "string"}}, **more}
-    assert parse_values(["x_other=3"], schema) == {"x_other": value}
+    assert parse_pairs(["x_other=3"], schema) == {"x_other": value}
 
 
-def test_a_schema_that_names_its_parameters_is_complete_unless_it_says_otherwise() -> None:
-    with pytest.raises(ParameterError, match=r"unknown parameter 'other' \(there are known\)"):
-        parse_values(["other=3"], {"properties": {"known": {}}})
+def test_unknown_names_are_refused_unless_the_schema_allows_them() -> None:
+    with pytest.raises(ParameterError, match=r"unknown parameter 'other' \(known: known\)"):
+        parse_pairs(["other=3"], {"properties": {"known": {}}})
     with pytest.raises(ParameterError, match="unknown parameter 'other'"):
-        parse_values(["other=3"], {"additionalProperties": False})
+        parse_pairs(["other=3"], {"additionalProperties": False})
 
 
-def test_parameters_of_the_parts_of_a_schema_count() -> None:
+def test_parameters_of_subschemas_are_known() -> None:
     schema = {
         "allOf": [{"properties": {"a": {"type": "integer"}}}, {"$ref": "#/$defs/more"}],
         "$defs": {"more": {"properties": {"b": {"type": "boolean"}}}},
         "if": {},
         "then": {"properties": {"c": {"type": "number"}}},
     }
-    assert Parameters(schema).names() == ("a", "b", "c")
-    assert parse_values(["a=1", "b=true", "c=1.5"], schema) == {"a": 1, "b": True, "c": 1.5}
+    assert SchemaParameters(schema).names() == ("a", "b", "c")
+    assert parse_pairs(["a=1", "b=true", "c=1.5"], schema) == {"a": 1, "b": True, "c": 1.5}
 
 
 JSON = st.recursive(
@@ -181,14 +181,14 @@ ANYTHING_BUT_TEXT = ["null", "boolean", "number", "array", "object"]
 
 
 @given(JSON)
-def test_whatever_json_can_say_arrives_as_it_was_said(value: Any) -> None:
+def test_any_json_value_is_passed_unchanged(value: Any) -> None:
     schema = {"properties": {"x": {"type": ANYTHING_BUT_TEXT}}}
-    assert parse_values([f"x={json.dumps(value)}"], schema) == {"x": value}
+    assert parse_pairs([f"x={json.dumps(value)}"], schema) == {"x": value}
 
 
 @given(st.text())
-def test_text_stays_text_to_the_letter(text: str) -> None:
-    assert parse_values([f"text={text}"], SCHEMA) == {"text": text}
+def test_text_is_passed_unchanged(text: str) -> None:
+    assert parse_pairs([f"text={text}"], SCHEMA) == {"text": text}
 
 
 @given(
@@ -208,30 +208,30 @@ def test_text_stays_text_to_the_letter(text: str) -> None:
     ),
     st.text(max_size=5),
 )
-def test_no_schema_however_odd_breaks_the_reading(schema: Any, text: str) -> None:
+def test_no_schema_breaks_the_parser(schema: Any, text: str) -> None:
     try:
-        parse_values([f"x={text}"], {"properties": {"x": schema}})
-        parse_values([f"x={text}"], schema)
+        parse_pairs([f"x={text}"], {"properties": {"x": schema}})
+        parse_pairs([f"x={text}"], schema)
     except ParameterError:
         pass
 
 
 class Counted(dict[str, Any]):
-    """A schema that must not be looked at without end."""
+    """A schema that counts how often it is read."""
 
-    looks = 0
+    reads = 0
 
     def get(self, key: str, default: Any = None) -> Any:
-        Counted.looks += 1
-        assert Counted.looks < 100_000, "a few lines of schema take for ever"
+        Counted.reads += 1
+        assert Counted.reads < 100_000, "the schema is read without end"
         return super().get(key, default)
 
 
 @pytest.mark.parametrize("key", ["allOf", "anyOf", "oneOf"])
-def test_a_schema_whose_parts_refer_to_each_other_is_gone_through_once(key: str) -> None:
-    Counted.looks = 0
+def test_a_recursive_schema_is_visited_once(key: str) -> None:
+    Counted.reads = 0
     schema = Counted({key: [{"$ref": "#"}] * 20})
     schema["properties"] = {
         "n": Counted({"type": "integer", key: [{"$ref": "#/properties/n"}] * 9})
     }
-    assert parse_values(["n=3"], schema) == {"n": 3}
+    assert parse_pairs(["n=3"], schema) == {"n": 3}

@@ -1,4 +1,4 @@
-"""``rye verify``: one state for each file, and what mends it."""
+"""``rye verify``: the state of each file, and the fix."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(console: Console) -> None:
     os.truncate(path, 2 * 1024 * 1024)
 
 
-def test_every_state_is_told_apart(console: Console) -> None:
+def test_every_state_has_its_own_label(console: Console) -> None:
     fill(console)
 
     done = console("verify")
@@ -46,9 +46,9 @@ def test_every_state_is_told_apart(console: Console) -> None:
     assert [line.split("  ")[0] for line in done.stdout.splitlines()] == [
         "trusted", "unsigned", "changed", "forged", "untrusted key", "unreadable",
     ]  # fmt: skip
-    mending = [line for line in done.stderr.splitlines() if line.startswith("rye: ")]
-    assert len(mending) == 5
-    assert mending[0] == (
+    fixes = [line for line in done.stderr.splitlines() if line.startswith("rye: ")]
+    assert len(fixes) == 5
+    assert fixes[0] == (
         "rye: b_unsigned is not signed: .ai/tools/b_unsigned.yaml; read the file, then sign it "
         "with: rye sign .ai/tools/b_unsigned.yaml"
     )
@@ -69,7 +69,7 @@ def test_json_has_the_states_and_the_signers(console: Console) -> None:
     assert "is larger than" in done[5]["error"]
 
 
-def test_a_project_whose_items_are_all_trusted_passes(console: Console) -> None:
+def test_a_project_with_only_trusted_items_passes(console: Console) -> None:
     console.project.tool("a.yaml", TOOL)
 
     done = console("verify")
@@ -79,7 +79,7 @@ def test_a_project_whose_items_are_all_trusted_passes(console: Console) -> None:
     assert done.stdout.endswith(" (you)\n")
 
 
-def test_without_arguments_only_the_project_counts(console: Console) -> None:
+def test_without_arguments_only_the_project_is_checked(console: Console) -> None:
     console.project.tool("a.yaml", TOOL)
     console.project.tool("mine.yaml", TOOL, space="user", signed=False)
 
@@ -92,7 +92,7 @@ def test_without_arguments_only_the_project_counts(console: Console) -> None:
     )  # fmt: skip
 
 
-def test_an_item_that_another_one_shadows_is_verified_too(console: Console) -> None:
+def test_a_shadowed_item_is_checked_too(console: Console) -> None:
     console.project.tool("a.yaml", TOOL)
     console.project.tool("a.yaml", TOOL, space="user", signed=False)
 
@@ -100,7 +100,7 @@ def test_an_item_that_another_one_shadows_is_verified_too(console: Console) -> N
 
 
 @pytest.mark.parametrize("argument", ["a", ".ai/tools/a.yaml", "[a]"])
-def test_items_paths_and_globs_may_be_named(console: Console, argument: str) -> None:
+def test_items_paths_and_globs_can_be_passed(console: Console, argument: str) -> None:
     console.project.tool("a.yaml", TOOL)
     console.project.tool("b.yaml", TOOL, signed=False)
 
@@ -110,7 +110,7 @@ def test_items_paths_and_globs_may_be_named(console: Console, argument: str) -> 
     assert console("verify", "b").code == 4
 
 
-def test_an_item_that_is_not_there_is_not_found(console: Console) -> None:
+def test_an_unknown_item_exits_with_3(console: Console) -> None:
     assert console("verify", "nope").code == 3
     assert console("verify", "nope*").code == 3
 
@@ -124,24 +124,25 @@ def test_an_empty_project_has_nothing_to_verify(console: Console) -> None:
     )
 
 
-def test_everything_and_something_contradict_each_other(console: Console) -> None:
+def test_all_cannot_be_combined_with_items(console: Console) -> None:
     done = console("verify", "--all", "a")
 
     assert done.code == 2
-    assert "--all checks everything; leave out the items" in done.stderr
+    assert "--all checks everything; pass no items" in done.stderr
 
 
-def test_an_id_that_leads_nowhere_is_mentioned(console: Console) -> None:
+def test_an_ambiguous_id_is_mentioned(console: Console) -> None:
     console.project.tool("a.yaml", TOOL)
     console.project.tool("b.yaml", TOOL)
     console.project.tool("b.sh", "echo\n")
 
     assert (
-        "note: some ids lead to no file, or to two; see: rye doctor\n" in console("verify").stderr
+        "note: some ids are ambiguous or have no file; see: rye doctor\n"
+        in console("verify").stderr
     )
 
 
-def test_a_name_cannot_steer_the_terminal(console: Console) -> None:
+def test_a_file_name_cannot_control_the_terminal(console: Console) -> None:
     path = console.project.tool("a.yaml", TOOL)
     odd = path.with_name("x\x1b[31m.yaml")
     path.rename(odd)

@@ -375,8 +375,8 @@ def test_without_a_token_the_user_is_warned_about_other_users(project: Project) 
             assert server.stderr is not None
             assert server.stderr.readline().startswith("rye: serving MCP at http://127.0.0.1:")
             assert server.stderr.readline() == (
-                "rye: every user and program of this machine can run your tools there; "
-                "set RYE_MCP_TOKEN to keep it to yourself\n"
+                "rye: every user and program on this machine can run your tools there; "
+                "set RYE_MCP_TOKEN to require a token\n"
             )
         finally:
             server.kill()

@@ -188,10 +188,10 @@ def test_the_error_for_a_missing_package_names_the_command_that_installs_it(
         (["--http", "0.0.0.0:0"], "no token is set"),
         (["--http", "nonsense"], "expected HOST:PORT"),
         (["--http", "127.0.0.1:0", "--allow-origin", "*"], "invalid --allow-origin"),
-        (["--allow-origin", "http://x"], "--token-file and --allow-origin belong to --http"),
+        (["--allow-origin", "http://x"], "--token-file and --allow-origin require --http"),
         (
             ["--token-file", "x", "--print-config", "cursor"],
-            "--token-file and --allow-origin belong to --http",
+            "--token-file and --allow-origin require --http",
         ),
         (
             ["--http", "127.0.0.1:0", "--print-config", "cursor"],

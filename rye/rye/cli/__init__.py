@@ -1,1 +1,1 @@
-"""The command ``rye``: arguments become a call, a result or a typed error becomes text or JSON."""
+"""The command ``rye``: arguments become a call, and a result or an error becomes text or JSON."""

@@ -1,4 +1,4 @@
-"""The command group: which commands there are, and what each is for."""
+"""The click group: the names of the commands, and what each is for."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import click
 from click.shell_completion import CompletionItem
 
 from rye import __version__
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import INTERRUPTED, TellingFailures, tell
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import INTERRUPTED, print_error
 
-# Shells ask for completions through it.
+# Completion scripts set it to ask for completions.
 COMPLETION_VARIABLE = "_RYE_COMPLETE"
 
 _COMMANDS: dict[str, tuple[str, str]] = {
-    # name: (module below rye.cli.commands, what `rye --help` says of it)
+    # name: (module below rye.cli.commands, summary in `rye --help`)
     "run": ("run", "Run a tool."),
-    "list": ("list_items", "List the tools that there are."),
-    "search": ("search", "Find tools by words."),
-    "show": ("show", "Show what a tool does, its parameters and an example call."),
-    "chain": ("chain", "Show what a tool runs on, who signed it, and whether it is pinned."),
-    "init": ("init", "Set up a project: folders, a key, a first tool."),
-    "new": ("new", "Write a new tool from a template, signed and ready to run."),
+    "list": ("list_items", "List available tools."),
+    "search": ("search", "Search for tools by keyword."),
+    "show": ("show", "Show what a tool does, its parameters and an example."),
+    "chain": ("chain", "Show what a tool runs on, with signatures and pins."),
+    "init": ("init", "Set up a project, with a signing key and a first tool."),
+    "new": ("new", "Create a signed tool from a template."),
     "sign": ("sign", "Sign tools with your key."),
-    "verify": ("verify", "Check who signed what."),
-    "trust": ("trust", "See and change whose signatures count."),
-    "lock": ("lock", "Pin a tool's chain, or check all pins."),
-    "unlock": ("unlock", "Remove a tool's pin."),
-    "doctor": ("doctor", "Find what is missing on this machine, and how to get it."),
+    "verify": ("verify", "Check the signatures of tools."),
+    "trust": ("trust", "Manage the keys that you trust."),
+    "lock": ("lock", "Pin tools to their current content, or check all pins."),
+    "unlock": ("unlock", "Remove the pins of tools."),
+    "doctor": ("doctor", "Find problems with your setup, and how to fix them."),
     "tools": ("tools", "Print tool definitions for an agent framework."),
-    "mcp": ("mcp", "Serve the tools over MCP."),
+    "mcp": ("mcp", "Serve the tools to agents over MCP."),
     "completion": ("completion", "Print the completion script for a shell."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group that knows the names of its commands, and imports one when it is called."""
+    """A group that knows the names of its commands, and imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
@@ -56,10 +56,9 @@ class LazyGroup(click.Group):
         if name not in _COMMANDS and name[:1] != "-" and not ctx.resilient_parsing:
             from rye.suggestions import closest
 
-            near = closest(name, _COMMANDS)
-            ctx.fail(
-                f"no such command {name!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
-            )
+            similar = closest(name, _COMMANDS)
+            suggestion = f" (did you mean {similar[0]!r}?)" if similar else ""
+            ctx.fail(f"no such command {name!r}{suggestion}")
         return super().resolve_command(ctx, args)
 
     def format_commands(
@@ -71,7 +70,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        # Not by way of the commands themselves, all of which would be imported.
+        # click.Group would import every command for its help text.
         found = [
             CompletionItem(name, help=summary)
             for name, (_, summary) in _COMMANDS.items()
@@ -79,15 +78,11 @@ class LazyGroup(click.Group):
         ]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
-    def invoke(self, ctx: click.Context) -> object:
-        with TellingFailures():
-            return super().invoke(ctx)
-
 
 def main(arguments: list[str]) -> int:
-    """Run the command that the arguments name, and give its exit code."""
+    """Run the command that the arguments name, and return its exit code."""
     if os.environ.get(COMPLETION_VARIABLE):
-        from rye.cli.completion.shells import answer_shell
+        from rye.cli.commands.completion import answer_shell
 
         return answer_shell(app, os.environ[COMPLETION_VARIABLE])
     try:
@@ -96,15 +91,15 @@ def main(arguments: list[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.Abort:
-        tell("interrupted")
+        print_error("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
-        return _told_usage(error, arguments)
+        return _report_misuse(error, arguments)
     return 0
 
 
-def _told_usage(error: click.ClickException, arguments: list[str]) -> int:
-    """Misuse in the same form as any other error; a bare `rye` is answered with the help."""
+def _report_misuse(error: click.ClickException, arguments: list[str]) -> int:
+    """Print click's error in the form of all other errors; for a bare `rye`, print the help."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return error.exit_code
@@ -115,7 +110,8 @@ def _told_usage(error: click.ClickException, arguments: list[str]) -> int:
         path = " ".join(["rye", *[name for name in arguments if name in _COMMANDS][:1]])
     message = error.format_message().rstrip(".")
     message = f"{message[:1].lower()}{message[1:]}"
-    tell(message + (" See" if message.endswith("?") else "; see") + f" `{path} --help`")
+    see = " See" if message.endswith("?") else "; see"
+    print_error(f"{message}{see} `{path} --help`")
     return error.exit_code
 
 
@@ -125,7 +121,7 @@ def _told_usage(error: click.ClickException, arguments: list[str]) -> int:
     "--project",
     "-C",
     metavar="DIR",
-    help="The project's folder. By default the nearest one upwards that has an .ai folder.",
+    help="Use this project. Default: the nearest directory upwards that contains .ai.",
 )
 @click.pass_context
 def app(ctx: click.Context, project: str | None) -> None:
@@ -137,4 +133,4 @@ def app(ctx: click.Context, project: str | None) -> None:
       rye search read file
       rye init
     """
-    ctx.obj = Surroundings(project)
+    ctx.obj = Invocation(project)

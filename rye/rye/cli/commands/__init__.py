@@ -1,1 +1,1 @@
-"""One module for each command; a command is imported when it is called."""
+"""One module for each command; it is imported when the command is called."""

@@ -1,26 +1,26 @@
-"""``rye chain``: what a tool runs on, who signed it, and whether it is pinned."""
+"""``rye chain``: what a tool runs on, with signatures and pins."""
 
 from __future__ import annotations
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import exit_code, tell
+from rye.cli.completion import complete_item
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import exit_code, print_error
 from rye.cli.output.printing import echo, print_json
 
 
 @click.command()
-@click.argument("item", shell_complete=offers.items)
+@click.argument("item", shell_complete=complete_item)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--mermaid", "as_picture", is_flag=True, help="Print a flowchart for Mermaid.")
+@click.option("--mermaid", "as_mermaid", is_flag=True, help="Print a Mermaid flowchart.")
 @click.pass_obj
-def command(surroundings: Surroundings, item: str, as_json: bool, as_picture: bool) -> None:
-    """Show the chain of ITEM: the tool, its runtimes and the primitive that they end in.
+def command(invocation: Invocation, item: str, as_json: bool, as_mermaid: bool) -> None:
+    """Show the chain of ITEM: the tool, its runtimes and the primitive at the end.
 
-    Each with its version, space, file, signer, hash and whether the lockfile pins it. Of a chain
-    that may not run, all that could be reached is shown, and why it goes no further; the command
-    then ends as `rye run` would. Nothing is run or written.
+    Each element is shown with its version, space, file, signer, hash and pin. If the chain cannot
+    run, the elements up to the fault are shown, and the exit code is that of `rye run`. Nothing is
+    run or written.
 
     \b
     Examples:
@@ -28,19 +28,18 @@ def command(surroundings: Surroundings, item: str, as_json: bool, as_picture: bo
       rye chain rye/bash/bash --json
       rye chain rye/bash/bash --mermaid
     """
-    from rye.cli.output.chain_page import as_json as json_page
-    from rye.cli.output.chain_page import mermaid, tree
+    from rye.cli.output.chain_page import json_page, mermaid_page, text_page
     from rye.executor.inspection import inspect_chain
 
-    if as_json and as_picture:
-        raise click.UsageError("--json and --mermaid are two forms; choose one")
-    seen = inspect_chain(item, surroundings.context)
+    if as_json and as_mermaid:
+        raise click.UsageError("--json and --mermaid cannot be combined")
+    inspection = inspect_chain(item, invocation.context)
     if as_json:
-        print_json(json_page(seen))
-    elif as_picture:
-        echo(mermaid(seen))
+        print_json(json_page(inspection))
+    elif as_mermaid:
+        echo(mermaid_page(inspection))
     else:
-        echo(tree(seen))
-    if seen.error is not None:
-        tell(str(seen.error))
-        raise click.exceptions.Exit(exit_code(type(seen.error)))
+        echo(text_page(inspection))
+    if inspection.error is not None:
+        print_error(str(inspection.error))
+        raise click.exceptions.Exit(exit_code(type(inspection.error)))

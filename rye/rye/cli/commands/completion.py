@@ -1,17 +1,88 @@
-"""`rye completion`."""
+"""``rye completion``: completion scripts, and the answers to what they ask.
+
+For zsh and fish click's own scripts are used. Bash splits words at ``=`` and ``:`` and adds a space
+after a completion. So the script for bash sends the whole line, receives only the part that bash
+replaces, and adds no space after ``key=``.
+"""
 
 from __future__ import annotations
 
+import os
+from typing import Any, ClassVar
+
 import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    shell_complete,
+    split_arg_string,
+)
+
+from rye.cli.app import COMPLETION_VARIABLE
+
+_BASH_SCRIPT = """\
+%(complete_func)s() {
+    local response type value
+    COMPREPLY=()
+    response=$(COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" COMP_WORDBREAKS="$COMP_WORDBREAKS" \\
+        %(complete_var)s=bash_complete "$1" 2>/dev/null)
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain)
+                [[ $value == *= ]] && compopt -o nospace
+                printf -v value %%q "$value"
+                COMPREPLY+=("$value")
+                ;;
+        esac
+    done <<< "$response"
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class WholeLineBash(BashComplete):
+    """Bash completion that receives the whole line instead of bash's words."""
+
+    source_template: ClassVar[str] = _BASH_SCRIPT
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ.get("COMP_LINE", "")
+        point = os.environ.get("COMP_POINT", "")
+        before_cursor = line[: int(point)] if point.isdecimal() else line
+        words = split_arg_string(before_cursor)[1:]
+        if not words or before_cursor[-1].isspace():
+            return words, ""
+        return words[:-1], words[-1]
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        found = super().get_completions(args, incomplete)
+        breaks = os.environ.get("COMP_WORDBREAKS", "=:")
+        kept = max((incomplete.rfind(mark) for mark in "=:" if mark in breaks), default=-1) + 1
+        for item in found:
+            item.value = str(item.value)[kept:]
+        return found
+
+
+SHELLS: dict[str, type[ShellComplete]] = {
+    "bash": WholeLineBash,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(list(SHELLS)))
 def command(shell: str) -> None:
     """Print the completion script for a shell.
 
-    It completes commands, options, the ids of tools, their parameters, and the values of a
-    parameter that has only a few.
+    It completes commands, options, tool ids, and the names and values of parameters.
 
     \b
     Examples:
@@ -20,6 +91,12 @@ def command(shell: str) -> None:
       rye completion fish > ~/.config/fish/completions/rye.fish
     """
     from rye.cli.app import app
-    from rye.cli.completion.shells import script_for
 
-    click.echo(script_for(app, shell), nl=False)
+    click.echo(SHELLS[shell](app, {}, "rye", COMPLETION_VARIABLE).source(), nl=False)
+
+
+def answer_shell(app: click.Command, instruction: str) -> int:
+    """Print what a completion script asked for. ``instruction`` is, for example, bash_complete."""
+    add_completion_class(WholeLineBash)
+    extra: dict[str, Any] = {}
+    return shell_complete(app, extra, "rye", COMPLETION_VARIABLE, instruction)

@@ -1,4 +1,4 @@
-"""``rye doctor``: what is missing on this machine, and how to get it."""
+"""``rye doctor``: problems with the setup, and how to fix them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.invocation import Surroundings
+from rye.cli.invocation import Invocation
 from rye.cli.output.errors import OTHER
-from rye.cli.output.paths import shown
-from rye.cli.output.printing import plain, print_json, style
+from rye.cli.output.printing import display, plain, print_json, style
 
 if TYPE_CHECKING:
-    from rye.cli.doctor.finding import Finding
+    from rye.cli.doctor.checks import Finding
     from rye.context import Context
 
-_LOOKS = {"ok": "green", "warning": "yellow", "problem": "red"}
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def command(surroundings: Surroundings, as_json: bool) -> None:
-    """Find what is missing on this machine, and how to get it.
+def command(invocation: Invocation, as_json: bool) -> None:
+    """Find problems with your setup, and how to fix them.
 
-    Looks at the helper lilux-proc, your key and the trust store, the folders, the interpreter of
-    each runtime, and items that cannot be found or read. Nothing is changed, and no tool is run.
-    The command ends with 1 if there is a problem; what no tool needs is only a warning.
+    Checks the helper lilux-proc, your key and the trust store, the directories, the interpreter of
+    each runtime, and the metadata of all items. Nothing is changed, and no tool is run. The exit
+    code is 1 if there is a problem. A missing program that no tool needs is only a warning.
 
     \b
     Examples:
@@ -35,10 +34,10 @@ def command(surroundings: Surroundings, as_json: bool) -> None:
       rye doctor --json
     """
     found = []
-    for finding in _findings(surroundings.context):
+    for finding in _findings(invocation.context):
         found.append(finding)
         if not as_json:
-            _tell(finding)
+            _print(finding)
     problems = sum(one.state == "problem" for one in found)
     if as_json:
         print_json({"ok": not problems, "findings": [one._asdict() for one in found]})
@@ -52,31 +51,28 @@ def command(surroundings: Surroundings, as_json: bool) -> None:
 def _findings(context: Context) -> Iterator[Finding]:
     from lilux.primitives.errors import LiluxError
 
-    from rye.cli.doctor.finding import problem
-    from rye.cli.doctor.items import item_findings
-    from rye.cli.doctor.machine import machine_findings
-    from rye.cli.doctor.runtimes import runtime_findings
-    from rye.cli.doctor.trust import trust_findings
+    from rye.cli.doctor.checks import check_items, check_machine, check_trust, problem
+    from rye.cli.doctor.runtimes import check_runtimes
     from rye.errors import RyeError
 
-    looks = {
-        "this machine": machine_findings,
-        "trust": trust_findings,
-        "items": item_findings,
-        "runtimes": runtime_findings,
+    checks = {
+        "machine": check_machine,
+        "trust": check_trust,
+        "items": check_items,
+        "runtimes": check_runtimes,
     }
-    for subject, look in looks.items():
+    for subject, check in checks.items():
         try:
-            yield from look(context)
+            yield from check(context)
         except (RyeError, LiluxError, OSError) as error:
-            yield problem(subject, f"cannot be looked at: {error}")
+            yield problem(subject, f"the check failed: {error}")
 
 
-def _tell(finding: Finding) -> None:
-    state = style(f"{finding.state:<7}", fg=_LOOKS[finding.state], bold=finding.state != "ok")
-    click.echo(f"{state}  {plain(finding.subject)}: {shown(finding.message)}")
+def _print(finding: Finding) -> None:
+    state = style(f"{finding.state:<7}", fg=_COLOURS[finding.state], bold=finding.state != "ok")
+    click.echo(f"{state}  {plain(finding.subject)}: {display(finding.message)}")
     if finding.hint:
-        click.echo(f"{'':7}  → {shown(finding.hint)}")
+        click.echo(f"{'':7}  → {display(finding.hint)}")
 
 
 def _count(number: int, what: str) -> str:

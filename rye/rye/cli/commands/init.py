@@ -1,4 +1,4 @@
-"""``rye init``: a project that is ready for its first tool."""
+"""``rye init``: set up a project, with a signing key and a first tool."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.invocation import Surroundings
-from rye.cli.output.paths import shown
-from rye.cli.output.printing import plain, print_json, style
+from rye.cli.invocation import Invocation
+from rye.cli.output.printing import display, plain, print_json, style
 
 if TYPE_CHECKING:
     from rye.cli.new.project import Setup
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def command(surroundings: Surroundings, folder: str | None, as_json: bool) -> None:
-    """Set up a project in DIR, or here: folders, your key, a first tool that runs.
+def command(invocation: Invocation, folder: str | None, as_json: bool) -> None:
+    """Set up a project in DIR, by default the current directory.
 
-    What is there already stays as it is, so the command can be called again.
+    Creates .ai/tools, your signing key if you have none, and a first tool that you can run. What
+    exists is left unchanged, so it is safe to run the command again.
 
     \b
     Examples:
@@ -33,13 +33,13 @@ def command(surroundings: Surroundings, folder: str | None, as_json: bool) -> No
     from rye.cli.new.project import set_up
     from rye.errors import RyeError
 
-    # Here, and not in the nearest project upwards: a folder below one may become one.
-    place = str(Path(surroundings.asked or "", folder or ""))
+    # Not in the nearest project upwards: a directory inside a project may become a project too.
+    place = str(Path(invocation.project_option or "", folder or ""))
     target = Path.cwd() / place
     try:
         target.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise RyeError(f"{target} is no folder", hint="choose another name") from None
+        raise RyeError(f"{target} is not a directory", hint="choose another name") from None
     setup = set_up(target)
     if as_json:
         print_json(
@@ -48,33 +48,33 @@ def command(surroundings: Surroundings, folder: str | None, as_json: bool) -> No
                 "created": [str(path) for path in setup.created],
                 "key": {"fingerprint": setup.fingerprint, "folder": str(setup.key_folder)},
                 "notes": list(setup.notes),
-                "next": _next(setup, place),
+                "next": _next_commands(setup, place),
             }
         )
     else:
-        _tell(setup, place)
+        _print(setup, place)
 
 
-def _tell(setup: Setup, place: str) -> None:
+def _print(setup: Setup, place: str) -> None:
     created = style("created", fg="green")
     if not setup.created:
-        click.echo(f"nothing to do: {plain(str(setup.project))} is set up already")
+        click.echo(f"nothing to do: {plain(str(setup.project))} is already set up")
     for path in setup.created:
-        what = shown(path)
+        line = display(path)
         if path == setup.key_folder:
-            what = f"{what}, your key {setup.fingerprint}; keep the folder to yourself"
+            line = f"{line} with your key {setup.fingerprint}; keep it private"
         elif path.is_file():
-            what = f"{what}, signed with your key"
-        click.echo(f"{created} {what}")
+            line = f"{line}, signed with your key"
+        click.echo(f"{created} {line}")
     for note in setup.notes:
         click.echo(f"note: {plain(note)}", err=True)
     click.echo("\nNext:")
-    for line in _next(setup, place):
+    for line in _next_commands(setup, place):
         click.echo(f"  {style(plain(line), bold=True)}")
 
 
-def _next(setup: Setup, place: str) -> list[str]:
-    """Two commands that work from where the user stands, in this order."""
+def _next_commands(setup: Setup, place: str) -> list[str]:
+    """Return two commands that work from the current directory, in this order."""
     first = "rye list"
     if setup.first_tool is not None:
         first = f"rye run {shlex.quote(setup.first_tool)} name=you"

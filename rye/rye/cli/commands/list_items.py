@@ -1,4 +1,4 @@
-"""``rye list``: the tools that there are."""
+"""``rye list``: the available tools."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import tell
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import print_error
 from rye.cli.output.printing import print_json, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rye.catalogue.entry import Summary
 
-_LOOKS: list[dict[str, object]] = [{"bold": True}, {}, {"dim": True}, {}]
+_STYLES: list[dict[str, object]] = [{"bold": True}, {}, {"dim": True}, {}]
 
 
 @click.command()
 @click.argument("prefix", default="")
 @click.option(
-    "--space", type=click.Choice(["project", "user", "system"]), help="Only those of one space."
+    "--space", type=click.Choice(["project", "user", "system"]), help="List only this space."
 )
-@click.option("--type", "tool_type", help="Only those of a type, such as python or runtime.")
-@click.option("--all", "everything", is_flag=True, help="Runtimes and primitives, too.")
+@click.option("--type", "tool_type", help="List only this type, such as python or runtime.")
+@click.option("--all", "everything", is_flag=True, help="Include runtimes and primitives.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
-    surroundings: Surroundings,
+    invocation: Invocation,
     *,
     prefix: str,
     space: str | None,
@@ -36,10 +34,11 @@ def command(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """List the tools that there are: id, version, space and what each does.
+    """List available tools: id, version, space and description.
 
-    PREFIX is the beginning of the ids to list. An item that another space hides is not listed. A
-    file whose metadata cannot be read is listed and told; nothing is verified or run.
+    With PREFIX, only ids that begin with it are listed. If several spaces have the same id, the
+    one that would run is listed. Files with unreadable metadata are listed too, and the error is
+    printed. Nothing is verified or run.
 
     \b
     Examples:
@@ -49,9 +48,9 @@ def command(
       rye list --space system --json
     """
     from rye.catalogue.catalogue import Catalogue
-    from rye.cli.output.bar import watched
+    from rye.cli.output.progress import with_progress_bar
 
-    catalogue = Catalogue(surroundings.context, watch=watched)
+    catalogue = Catalogue(invocation.context, watch=with_progress_bar)
     everything = everything or tool_type is not None
     found = [
         each
@@ -64,14 +63,15 @@ def command(
     if as_json:
         print_json([each._asdict() for each in found])
     else:
-        print_table([_row(each) for each in found], looks=_LOOKS)
-    _tell_what_is_wrong(found, catalogue.problems())
+        print_table([_row(each) for each in found], styles=_STYLES)
+    for fault in (*(each.fault for each in found if each.fault), *catalogue.problems()):
+        print_error(fault)
     if not found and not as_json:
-        narrowed = bool(prefix or space or tool_type)
-        tell(
-            "no tool fits; see all with `rye list --all`"
-            if narrowed
-            else "there are no tools; make one with `rye init` or `rye new NAME`"
+        filtered = bool(prefix or space or tool_type)
+        print_error(
+            "no matching tools; list all with `rye list --all`"
+            if filtered
+            else "no tools; create one with `rye init` or `rye new NAME`"
         )
 
 
@@ -82,10 +82,3 @@ def _row(each: Summary) -> tuple[str, str, str, str]:
     if each.fault:
         return each.item_id, "?", space, "cannot be read"
     return each.item_id, each.version, space, one_line(each.description)
-
-
-def _tell_what_is_wrong(found: Sequence[Summary], problems: Sequence[str]) -> None:
-    for fault in [each.fault for each in found if each.fault]:
-        tell(fault)
-    for problem in problems:
-        tell(problem)

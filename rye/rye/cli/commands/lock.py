@@ -1,4 +1,4 @@
-"""``rye lock``: pin a tool's chain without running it, or check all pins."""
+"""``rye lock``: pin tools without running them, or check all pins."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import LOCK, exit_code, tell
-from rye.cli.output.paths import near, shown
-from rye.cli.output.printing import plain, print_json, print_table, style
+from rye.cli.completion import complete_tool
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import LOCK, exit_code, print_error
+from rye.cli.output.printing import (
+    display,
+    plain,
+    print_json,
+    print_table,
+    shorten_paths,
+    style,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,24 +24,27 @@ if TYPE_CHECKING:
     from rye.executor.locks.pins import PinCheck, Pinned
     from rye.executor.pinning import Locking
 
+_VERBS = {"created": "pinned", "unchanged": "already pinned", "updated": "updated pin"}
+
 
 @click.command()
-@click.argument("items", metavar="[ITEM]...", nargs=-1, shell_complete=offers.tools)
-@click.option("--update", is_flag=True, help="Replace a pin that differs.")
+@click.argument("items", metavar="[ITEM]...", nargs=-1, shell_complete=complete_tool)
+@click.option("--update", is_flag=True, help="Replace a pin that does not match.")
 @click.option("--check", is_flag=True, help="Check every lockfile of the project.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
-    surroundings: Surroundings, items: tuple[str, ...], *, update: bool, check: bool, as_json: bool
+    invocation: Invocation, items: tuple[str, ...], *, update: bool, check: bool, as_json: bool
 ) -> None:
-    """Pin tools: each file of the chain, and what it brings along, by its content.
+    """Pin tools to the current content of every file in their chain.
 
-    Everything is verified as for a run, and nothing is run. The lockfile is written to
-    .ai/lockfiles, to be committed; from then on the tool runs only as it is now. A pin that
-    differs is refused, unless you say --update.
+    The chain is verified as for a run, but nothing is run. The pin is a lockfile in .ai/lockfiles;
+    commit it. From then on the tool runs only with exactly this content. If the content changed
+    since, the pin is kept and the command fails, unless you pass --update.
 
-    With --check every lockfile of the project is held against the files as they are now; the
-    command ends with 5 if one is violated, corrupt, or for a tool that is gone.
+    With --check, every lockfile of the project is compared with the current files: ok, superseded
+    (another version is installed and pinned), mismatch, corrupt, or missing (the tool does not
+    exist). The exit code is 5 unless all are ok or superseded.
 
     \b
     Examples:
@@ -46,10 +55,10 @@ def command(
     from rye.executor.pinning import Locking
 
     if check and (items or update):
-        raise click.UsageError("--check checks every lockfile; leave out the rest")
+        raise click.UsageError("--check checks every lockfile; pass nothing else")
     if not check and not items:
-        raise click.UsageError("name the items to pin, or say --check")
-    locking = Locking(surroundings.context)
+        raise click.UsageError("pass the tools to pin, or --check")
+    locking = Locking(invocation.context)
     if check:
         _check(locking, as_json=as_json)
     else:
@@ -68,31 +77,30 @@ def _pin(locking: Locking, items: Sequence[str], *, update: bool, as_json: bool)
             failed.append(error)
             done.append({"item_id": item, "state": "failed", "error": str(error)})
             if not as_json:
-                tell(str(error))
+                print_error(str(error))
         else:
-            done.append(_as_json(pinned))
+            done.append(_pin_json(pinned))
             if not as_json:
-                _tell(pinned)
+                _print_pin(pinned)
     if as_json:
         print_json(done)
     if failed:
         raise click.exceptions.Exit(exit_code(type(failed[0])))
 
 
-def _tell(pinned: Pinned) -> None:
-    verb = {"created": "pinned", "unchanged": "pinned already", "updated": "pinned anew"}
-    word = style(verb[pinned.state.value], fg="green")
+def _print_pin(pinned: Pinned) -> None:
+    verb = style(_VERBS[pinned.state.value], fg="green")
     count = pinned.dependencies
-    extra = f", with {count} {'file' if count == 1 else 'files'} more" if count else ""
+    more = f" (and {count} supporting {'file' if count == 1 else 'files'})" if count else ""
     chain = " → ".join(pinned.chain)
-    click.echo(f"{word} {plain(f'{pinned.item_id} {pinned.version}: {chain}{extra}')}")
+    click.echo(f"{verb} {plain(f'{pinned.item_id} {pinned.version}: {chain}{more}')}")
     for change in pinned.changes:
         old, new = change.old or "not pinned", change.new or "not pinned"
         click.echo(f"  {plain(change.name)}: {plain(old)} → {plain(new)}")
-    click.echo(f"  {shown(pinned.path)}")
+    click.echo(f"  {display(pinned.path)}")
 
 
-def _as_json(pinned: Pinned) -> dict[str, object]:
+def _pin_json(pinned: Pinned) -> dict[str, object]:
     return {
         "item_id": pinned.item_id,
         "version": pinned.version,
@@ -108,23 +116,26 @@ def _as_json(pinned: Pinned) -> dict[str, object]:
 
 
 def _check(locking: Locking, *, as_json: bool) -> None:
-    from rye.cli.output.bar import watched
+    from rye.cli.output.progress import with_progress_bar
 
-    done = [locking.check(path) for path in watched(locking.lockfiles(), "checking")]
+    paths = with_progress_bar(locking.lockfiles(), "checking")
+    done = [locking.check(path) for path in paths]
     if as_json:
-        print_json([_check_as_json(one) for one in done])
+        print_json([_check_json(one) for one in done])
     elif done:
-        print_table([(one.state, one.item_id, one.version, near(str(one.path))) for one in done])
+        print_table(
+            [(one.state, one.item_id, one.version, shorten_paths(str(one.path))) for one in done]
+        )
         for one in done:
             if one.error is not None:
-                tell(str(one.error))
+                print_error(str(one.error))
     else:
         click.echo("no lockfiles; pin a tool with: rye lock ITEM")
     if not all(one.good for one in done):
         raise click.exceptions.Exit(LOCK)
 
 
-def _check_as_json(one: PinCheck) -> dict[str, object]:
+def _check_json(one: PinCheck) -> dict[str, object]:
     return {
         "item_id": one.item_id,
         "version": one.version,

@@ -1,4 +1,4 @@
-"""``rye mcp``: the tools for agents."""
+"""``rye mcp``: serve the tools to agents over MCP."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rye.cli.invocation import Surroundings
+from rye.cli.invocation import Invocation
 from rye.mcp.settings import CLIENTS, ServerSettings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--only",
     metavar="GLOB",
     multiple=True,
-    help="Offer only tools whose full id matches, for example 'notes/*'. May be repeated.",
+    help="Offer only tools whose full id matches, such as 'notes/*'. Repeatable.",
 )
 @click.option(
     "--allow-sign",
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Serve Streamable HTTP at /mcp, not stdio. Any host but a loopback one needs a token.",
+    help="Serve HTTP at /mcp instead of stdio. Hosts other than loopback require a token.",
 )
 @click.option(
     "--token-file",
     metavar="FILE",
-    help="A private file with the bearer token that HTTP clients must show; else RYE_MCP_TOKEN.",
+    help="A private file with the bearer token for HTTP clients. Default: RYE_MCP_TOKEN.",
 )
 @click.option(
     "--allow-origin",
     "origins",
     metavar="ORIGIN",
     multiple=True,
-    help="Let pages of this origin in, for example http://localhost:6274. May be repeated.",
+    help="Accept browser requests from this origin, such as http://localhost:6274. Repeatable.",
 )
 @click.option(
     "--print-config",
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def command(  # noqa: PLR0917 - click passes by name
-    surroundings: Surroundings,
+    invocation: Invocation,
     all_tools: bool,
     only: tuple[str, ...],
     allow_sign: bool,
@@ -63,11 +63,11 @@ def command(  # noqa: PLR0917 - click passes by name
     origins: tuple[str, ...],
     client: str | None,
 ) -> None:
-    """Serve the tools over MCP.
+    """Serve the tools to agents over MCP.
 
     An agent gets three tools: search, show and execute. Tools that the project features in
-    .ai/config.yaml (mcp: {featured: [ids or globs]}) are listed beside them. It can run all
-    that is signed, rye/bash/bash among it, unless --only says what it may see and run.
+    .ai/config.yaml (mcp: {featured: [ids or globs]}) are listed as well. The agent can run every
+    trusted tool, including rye/bash/bash, unless --only restricts it.
 
     \b
     Examples:
@@ -77,9 +77,9 @@ def command(  # noqa: PLR0917 - click passes by name
       rye mcp --http 127.0.0.1:8321 --all-tools
     """
     settings = ServerSettings(all_tools=all_tools, allow_sign=allow_sign, only=only)
-    context = surroundings.context
+    context = invocation.context
     if http is None and (token_file or origins):
-        raise click.UsageError("--token-file and --allow-origin belong to --http")
+        raise click.UsageError("--token-file and --allow-origin require --http")
     if client is not None:
         _print_config(client, context, settings, http, token_file)
         return
@@ -89,16 +89,16 @@ def command(  # noqa: PLR0917 - click passes by name
         else _serve_http(context, settings, http, token_file, origins)
     )
     if ended_by is not None:
-        _end(ended_by)
+        _exit_after(ended_by)
 
 
 def _serve_stdio(context: Context, settings: ServerSettings) -> signal.Signals | None:
     from rye.mcp.stdio_streams import claim_standard_streams
 
     if sys.stdin is not None and sys.stdin.isatty():
-        told = "rye: waiting for an MCP client on stdin; agents start this by themselves, see "
-        click.echo(f"{told}`rye mcp --help`", err=True)
-    # First of all, so that nothing that is imported can write to the wire.
+        message = "rye: waiting for an MCP client on stdin; this command is meant to be started by "
+        click.echo(f"{message}an agent, see `rye mcp --help`", err=True)
+    # Before all imports, so that no imported module can write to the connection.
     wire = claim_standard_streams()
     _require_sdk()
     import asyncio
@@ -140,16 +140,16 @@ def _serve_http(
                 settings,
                 listener,
                 Access(token, allowed),
-                lambda: _tell_where(listener.url, has_token=token is not None),
+                lambda: _print_address(listener.url, has_token=token is not None),
             )
         )
 
 
-def _tell_where(url: str, *, has_token: bool) -> None:
+def _print_address(url: str, *, has_token: bool) -> None:
     click.echo(f"rye: serving MCP at {url}", err=True)
     if not has_token:
-        told = "every user and program of this machine can run your tools there"
-        click.echo(f"rye: {told}; set RYE_MCP_TOKEN to keep it to yourself", err=True)
+        warning = "every user and program on this machine can run your tools there"
+        click.echo(f"rye: {warning}; set RYE_MCP_TOKEN to require a token", err=True)
 
 
 def _print_config(
@@ -180,6 +180,6 @@ def _require_sdk() -> None:
     log_to_stderr()
 
 
-def _end(ended_by: signal.Signals) -> NoReturn:
-    """The code that a shell gives to a program that a signal ended."""
+def _exit_after(ended_by: signal.Signals) -> NoReturn:
+    """Exit with the code that a shell reports for the signal."""
     raise click.exceptions.Exit(128 + ended_by)

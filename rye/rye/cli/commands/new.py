@@ -1,4 +1,4 @@
-"""``rye new``: a tool from a template."""
+"""``rye new``: create a tool from a template."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.invocation import Surroundings
+from rye.cli.invocation import Invocation
 from rye.cli.new.templates import TEMPLATES
-from rye.cli.output.paths import shown
-from rye.cli.output.printing import plain, print_json, style
+from rye.cli.output.printing import display, plain, print_json, style
 
 if TYPE_CHECKING:
     from rye.cli.new.tool import NewTool
     from rye.spaces.model import SpaceName
 
-_LIST = "\n".join(f"      {each.name:<14} {each.summary}" for each in TEMPLATES)
+_RUNTIMES = "\n".join(f"      {each.name:<14} {each.summary}" for each in TEMPLATES)
 
-_HELP = f"""Write a new tool from a template, signed and ready to run.
+_HELP = f"""Create a signed tool from a template, ready to run.
 
-    NAME is the tool's id: team/hello becomes .ai/tools/team/hello with the extension of its
+    NAME is the tool's id: team/hello is the file .ai/tools/team/hello with the extension of its
     language. An existing tool is never overwritten.
 
     \b
     Runtimes:
-{_LIST}
+{_RUNTIMES}
 
-    The id of a runtime of your own gives a file with the metadata and no more.
+    For the id of any other runtime, the file contains only the metadata.
 
     \b
     Examples:
@@ -39,20 +38,29 @@ _HELP = f"""Write a new tool from a template, signed and ready to run.
 
 @click.command(help=_HELP)
 @click.argument("name")
-@click.option("--runtime", "-r", default="python", show_default=True, help="What the tool runs on.")
+@click.option(
+    "--runtime",
+    "-r",
+    metavar="RUNTIME",
+    default="python",
+    show_default=True,
+    help="One of the runtimes above, or the id of another.",
+)
 @click.option(
     "--space",
     type=click.Choice(["project", "user"]),
     default="project",
     show_default=True,
-    help="This project, or all projects of yours.",
+    help="Create the tool in this project, or for all your projects.",
 )
 @click.option("--description", "-d", default="", help="What the tool does, in one line.")
-@click.option("--extension", metavar="EXT", help="Of the file, for a runtime of your own.")
+@click.option(
+    "--extension", metavar="EXT", help="The file extension, if the runtime has no template."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
-    surroundings: Surroundings,
+    invocation: Invocation,
     *,
     name: str,
     runtime: str,
@@ -61,11 +69,10 @@ def command(
     extension: str | None,
     as_json: bool,
 ) -> None:
-    from rye.cli.new.choice import find_template
-    from rye.cli.new.tool import new_tool
+    from rye.cli.new.tool import find_template, new_tool
     from rye.spaces.resolver import Resolver
 
-    context = surroundings.context
+    context = invocation.context
     resolver = Resolver(context)
     template = find_template(runtime, resolver, extension)
     made = new_tool(name, template, context, resolver, space=space, description=description)
@@ -80,24 +87,24 @@ def command(
             }
         )
     else:
-        _tell(made)
+        _print(made)
 
 
-def _tell(made: NewTool) -> None:
-    click.echo(f"{style('created', fg='green')} {shown(made.path)}, signed with your key")
+def _print(made: NewTool) -> None:
+    click.echo(f"{style('created', fg='green')} {display(made.path)}, signed with your key")
     item = shlex.quote(made.item_id)
     if made.hidden_by is not None:
         click.echo(
-            f"note: here '{plain(made.item_id)}' still means {shown(made.hidden_by.path)}",
+            f"note: '{plain(made.item_id)}' still runs {display(made.hidden_by.path)} here",
             err=True,
         )
-    elif made.instead_of is not None:
+    elif made.replaces is not None:
         click.echo(
-            f"note: '{plain(made.instead_of.asked)}' meant {shown(made.instead_of.path)} until now",
+            f"note: '{plain(made.replaces.asked)}' no longer runs {display(made.replaces.path)}",
             err=True,
         )
     bare = bool(made.template.source)
     first = f"rye show {item}" if bare else f"rye run {item} {shlex.quote(made.template.example)}"
     click.echo("\nNext:")
     click.echo(f"  {style(plain(first), bold=True)}")
-    click.echo(f"  {style(plain(f'rye sign {item}'), bold=True)}   after every change of the file")
+    click.echo(f"  {style(plain(f'rye sign {item}'), bold=True)}   after every change")

@@ -1,16 +1,16 @@
-"""`rye run`."""
+"""``rye run``: the arguments for click, and the help."""
 
 from __future__ import annotations
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
+from rye.cli.completion import complete_parameter, complete_tool
+from rye.cli.invocation import Invocation
 from rye.cli.run.request import RunRequest
 
 
 class RunCommand(click.Command):
-    """A parameter that was written like an option is told how to write it."""
+    """Adds a hint to the error if a parameter of the tool was written like an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)
@@ -21,21 +21,21 @@ class RunCommand(click.Command):
             if not any(arg.startswith(f"{option}=") for arg in given):
                 raise
             name = option.lstrip("-")
-            message = f"no such option {option!r}; write {name}=… for a parameter of the tool"
+            message = f"no such option {option!r}; to pass a parameter, write {name}=…"
             raise click.UsageError(message, ctx) from None
 
 
 @click.command(cls=RunCommand)
-@click.argument("item_id", metavar="ITEM", shell_complete=offers.tools)
-@click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1, shell_complete=offers.pairs)
-@click.option("--params", metavar="JSON|@FILE|-", help="All parameters as one JSON object.")
+@click.argument("item_id", metavar="ITEM", shell_complete=complete_tool)
+@click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1, shell_complete=complete_parameter)
+@click.option("--params", metavar="JSON|@FILE|-", help="Parameters as a JSON object.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="End the tool after this time.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run.")
-@click.option("--frozen", is_flag=True, help="Refuse a tool that is not pinned by a lockfile.")
+@click.option("--frozen", is_flag=True, help="Refuse to run a tool without a lockfile.")
 @click.pass_obj
 def command(  # noqa: PLR0917 - click passes the arguments by their names
-    surroundings: Surroundings,
+    invocation: Invocation,
     item_id: str,
     pairs: tuple[str, ...],
     params: str | None,
@@ -46,15 +46,16 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
 ) -> None:
     """Run a tool.
 
-    Parameters are written KEY=VALUE and read as the tool's schema says: n=3 is a number where it
-    wants one, and text where it wants text. Arrays and objects are written as JSON; a repeated
-    KEY makes an array. KEY=VALUE goes before --params.
+    Parameters are written as KEY=VALUE. The tool's schema decides the type: n=3 passes a number if
+    the tool expects one, and otherwise a string. Write arrays and objects as JSON, or repeat KEY to
+    make an array. KEY=VALUE overrides --params.
 
-    What the tool prints appears as it comes. Two things are made readable: a single JSON text is
-    shown as that text, and on a terminal JSON is indented.
+    The tool's output is shown as it arrives. If it is a single JSON string, the string itself is
+    shown. On a terminal, JSON is indented.
 
-    Exit codes: 0 success, 2 wrong usage or parameters, 3 not found, 4 refused because of its
-    signature, 5 refused by its lockfile, 124 timeout, 130 Ctrl-C; else the tool's own, or 1.
+    Exit codes: 0 success, 2 wrong usage or parameters, 3 not found, 4 refused because of a
+    signature, 5 refused because of a lockfile, 124 timeout, 130 Ctrl-C; otherwise the tool's exit
+    code, or 1.
 
     \b
     Examples:
@@ -75,4 +76,4 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
         dry_run=dry_run,
         frozen=frozen,
     )
-    raise SystemExit(run(request, surroundings))
+    raise SystemExit(run(request, invocation))

@@ -1,24 +1,24 @@
-"""``rye show``: what a tool does, its parameters and an example call."""
+"""``rye show``: what a tool does, its parameters and an example."""
 
 from __future__ import annotations
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import tell
+from rye.cli.completion import complete_item
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, print_json
 
 
 @click.command()
-@click.argument("item", shell_complete=offers.items)
+@click.argument("item", shell_complete=complete_item)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def command(surroundings: Surroundings, item: str, as_json: bool) -> None:
-    """Show what ITEM does, its parameters, who signed it, and a call that its schema accepts.
+def command(invocation: Invocation, item: str, as_json: bool) -> None:
+    """Show what ITEM does, its parameters, its signature and pin, and an example call.
 
-    Nothing is run; what would keep it from running is told. A short id, such as grep, is enough if
-    only one file bears it.
+    If the item cannot run, the reason is printed. Nothing is run. A short id such as grep is enough
+    if it is unambiguous.
 
     \b
     Examples:
@@ -27,18 +27,17 @@ def command(surroundings: Surroundings, item: str, as_json: bool) -> None:
     """
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.example import example_parameters
-    from rye.cli.output.item_page import as_json as json_page
-    from rye.cli.output.item_page import example_call, objection, page
+    from rye.cli.output.show_page import error_of, example_call, json_page, text_page
     from rye.executor.inspection import inspect_chain
 
-    context = surroundings.context
+    context = invocation.context
     entry = Catalogue(context).entry(item)
-    seen = inspect_chain(entry.item_id, context)
+    inspection = inspect_chain(entry.item_id, context)
     parameters = None if entry.fault else example_parameters(entry.schema)
     call = None if parameters is None else example_call(entry, parameters)
     if as_json:
-        print_json(json_page(entry, call, seen))
+        print_json(json_page(entry, call, inspection))
     else:
-        echo(page(entry, call, seen))
-    if refused := objection(entry, seen):
-        tell(refused)
+        echo(text_page(entry, call, inspection))
+    if error := error_of(entry, inspection):
+        print_error(error)

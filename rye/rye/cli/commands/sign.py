@@ -1,4 +1,4 @@
-"""``rye sign``: vouch for tools with one's own key."""
+"""``rye sign``: sign tools with your key."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import exit_code, tell
-from rye.cli.output.paths import near
-from rye.cli.output.printing import print_json, print_table
+from rye.cli.completion import complete_target
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import exit_code, print_error
+from rye.cli.output.printing import print_json, print_table, shorten_paths
 
 if TYPE_CHECKING:
     from rye.cli.sign.signing import Signing
@@ -23,17 +22,17 @@ if TYPE_CHECKING:
     metavar="PATH|ITEM|GLOB...",
     nargs=-1,
     required=True,
-    shell_complete=offers.targets,
+    shell_complete=complete_target,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def command(surroundings: Surroundings, targets: tuple[str, ...], as_json: bool) -> None:
-    """Sign tools with your key, which is made on first use.
+def command(invocation: Invocation, targets: tuple[str, ...], as_json: bool) -> None:
+    """Sign tools with your key, which is created on first use.
 
-    Read what you sign: your signature lets it run. An existing file is a path; otherwise what has
-    *, ? or [ in it is a glob; anything else is an item id. A glob is held against the ids and the
-    paths of the tools of the project and of the user; put it in quotes. * stays within one
-    folder, ** goes through all. What you have signed as it is stays untouched.
+    Read what you sign: your signature allows it to run. An argument is a path if that file exists,
+    a glob if it contains *, ? or [, and otherwise an item id. A glob matches the ids and paths of
+    the tools in the project and user space; put it in quotes. * matches within one directory, **
+    matches across directories. Files that you have already signed are not changed.
 
     \b
     Examples:
@@ -41,16 +40,16 @@ def command(surroundings: Surroundings, targets: tuple[str, ...], as_json: bool)
       rye sign .ai/tools/team/hello.py
       rye sign 'team/**'
     """
-    from rye.cli.output.bar import watched
+    from rye.cli.output.progress import with_progress_bar
     from rye.cli.sign.signing import sign_targets
     from rye.cli.sign.targets import find_targets, own_spaces
     from rye.spaces.resolver import Resolver
 
-    context = surroundings.context
+    context = invocation.context
     resolver = Resolver(context)
     found = find_targets(targets, resolver, Path.cwd(), globbed=own_spaces(resolver))
     signings = sign_targets(found, context)
-    done = [next(signings) for _ in watched(found, "signing")]
+    done = [next(signings) for _ in with_progress_bar(found, "signing")]
     failed = [one.error for one in done if one.error is not None]
     if as_json:
         print_json(
@@ -70,14 +69,15 @@ def command(surroundings: Surroundings, targets: tuple[str, ...], as_json: bool)
     else:
         print_table([_row(one) for one in done])
     for error in failed:
-        tell(str(error))
+        print_error(str(error))
     if failed:
         raise click.exceptions.Exit(exit_code(type(failed[0])))
 
 
 def _row(one: Signing) -> tuple[str, str, str]:
-    path = near(str(one.target.path))
+    path = shorten_paths(str(one.target.path))
     if not one.replaced:
         return one.state, one.target.item_id, path
-    doubt = "" if one.before.report.trusted else ", who is not trusted here"
-    return one.state, one.target.item_id, f"{path}, was signed by {one.before.whose}{doubt}"
+    untrusted = "" if one.before.report.trusted else " (untrusted)"
+    replaced = f"replaces the signature of {one.before.signer_and_owner}{untrusted}"
+    return one.state, one.target.item_id, f"{path}, {replaced}"

@@ -1,12 +1,12 @@
-"""``rye tools``: definitions for an agent framework."""
+"""``rye tools``: tool definitions for an agent framework."""
 
 from __future__ import annotations
 
 import click
 
 from rye.catalogue.definitions import FORMATS, Format
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import tell
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import print_error
 from rye.cli.output.printing import print_json
 
 
@@ -18,18 +18,18 @@ from rye.cli.output.printing import print_json
     type=click.Choice(FORMATS),
     default="mcp",
     show_default=True,
-    help="Whose definitions.",
+    help="The format of the definitions.",
 )
-@click.option("--all", "everything", is_flag=True, help="Runtimes and primitives, too.")
+@click.option("--all", "everything", is_flag=True, help="Include runtimes and primitives.")
 @click.pass_obj
 def command(
-    surroundings: Surroundings, prefixes: tuple[str, ...], wanted: Format, everything: bool
+    invocation: Invocation, prefixes: tuple[str, ...], wanted: Format, everything: bool
 ) -> None:
-    """Print the definitions of the tools as a JSON list, for use in an agent framework.
+    """Print tool definitions as a JSON list, for use in an agent framework.
 
-    PREFIX is the beginning of the ids to print. Names have no slashes: rye/fs/read is rye.fs.read
-    for MCP and rye__fs__read for the others, and `rye run` takes the id. Where that would be too
-    long or not lead back to the id, the name ends in a hash and the description names the id.
+    With PREFIX, only ids that begin with it are printed. Names cannot contain slashes: rye/fs/read
+    becomes rye.fs.read for MCP and rye__fs__read in the other formats; `rye run` takes the id. A
+    name that would be too long or ambiguous ends in a hash, and the description contains the id.
 
     \b
     Examples:
@@ -38,14 +38,14 @@ def command(
     """
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.definitions import definitions
-    from rye.cli.output.bar import watched
+    from rye.cli.output.progress import with_progress_bar
 
     entries = [
         entry
-        for entry in Catalogue(surroundings.context, watch=watched).entries()
+        for entry in Catalogue(invocation.context, watch=with_progress_bar).entries()
         if (everything or entry.is_tool) and entry.item_id.startswith(prefixes or ("",))
     ]
     for entry in entries:
         if entry.fault:
-            tell(entry.fault)
+            print_error(entry.fault)
     print_json(definitions([entry for entry in entries if not entry.fault], wanted))

@@ -1,4 +1,4 @@
-"""``rye trust``: whose signatures count."""
+"""``rye trust``: the keys whose signatures are trusted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import tell
-from rye.cli.output.paths import near, shown
-from rye.cli.output.printing import plain, print_json, print_table
+from rye.cli.completion import complete_fingerprint
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import print_error
+from rye.cli.output.printing import display, plain, print_json, print_table, shorten_paths
 
 if TYPE_CHECKING:
     from rye.trust.key_source import KeyEntry
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """See and change whose signatures count.
+    """Manage the keys that you trust.
 
-    Your own key counts, and what you add here counts in all your projects. A key that a project
-    brings counts only after you have approved it.
+    A tool runs only if a trusted key signed it. Your own key is trusted, and the keys that you add
+    are trusted in all your projects. A key that a project lists is trusted only after you approve
+    it.
 
     \b
     Examples:
@@ -36,8 +36,8 @@ def command() -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def list_keys(surroundings: Surroundings, as_json: bool) -> None:
-    """List the keys that there are, and which of them count.
+def list_keys(invocation: Invocation, as_json: bool) -> None:
+    """List all known keys, and whether each is trusted.
 
     \b
     Examples:
@@ -46,7 +46,7 @@ def list_keys(surroundings: Surroundings, as_json: bool) -> None:
     """
     from rye.trust.store import TrustStore
 
-    store = TrustStore(surroundings.context)
+    store = TrustStore(invocation.context)
     entries = store.entries()
     if as_json:
         print_json([_as_json(entry) for entry in entries])
@@ -54,25 +54,26 @@ def list_keys(surroundings: Surroundings, as_json: bool) -> None:
         print_table([_row(entry) for entry in entries])
         if any(not entry.trusted and not entry.problem for entry in entries):
             click.echo(
-                "\nif you know whose a key is, approve it with: rye trust add FINGERPRINT", err=True
+                "\nif you know the owner of a key, approve it with: rye trust add FINGERPRINT",
+                err=True,
             )
     else:
-        click.echo("no keys; make yours with: rye init")
+        click.echo("no keys; create yours with: rye init")
     for problem in (*store.problems(), *(entry.problem for entry in entries if entry.problem)):
-        tell(problem)
+        print_error(problem)
 
 
 @command.command("add")
 @click.argument("key", metavar="PATH|FINGERPRINT")
-@click.option("--owner", help="Whose key it is, for a file that does not say so.")
+@click.option("--owner", help="The owner of the key, if the file does not name one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def add(surroundings: Surroundings, key: str, owner: str | None, as_json: bool) -> None:
-    """Let signatures by a key count.
+def add(invocation: Invocation, key: str, owner: str | None, as_json: bool) -> None:
+    """Trust a key.
 
-    PATH is the public_key.pem of its owner, or the .toml of another trust store. FINGERPRINT
-    approves a key that this project brings in .ai/trusted_keys. Make sure whose key it is: what
-    its owner signs may run with all your rights.
+    PATH is the owner's public_key.pem, or a .toml file from another trust store. FINGERPRINT
+    approves a key that this project lists in .ai/trusted_keys. Make sure that you know the owner:
+    what they sign can run with all your rights.
 
     \b
     Examples:
@@ -84,52 +85,53 @@ def add(surroundings: Surroundings, key: str, owner: str | None, as_json: bool) 
     from rye.trust.key_format import FINGERPRINT
     from rye.trust.operations import trust_add, trust_list
 
-    context = surroundings.context
+    context = invocation.context
     path = Path.cwd() / key
     by_name = re.fullmatch(FINGERPRINT, key) is not None and not path.exists()
     if by_name and owner is not None:
-        raise click.UsageError("a key that the project brings says itself whose it is")
-    counted = {entry.fingerprint for entry in trust_list(context) if entry.is_trusted_in(())}
+        raise click.UsageError("--owner is only for a key file; the project names the owner")
+    trusted = {entry.fingerprint for entry in trust_list(context) if entry.is_trusted_in(())}
     entry = trust_add(key if by_name else path, context, owner=owner)
     if as_json:
         print_json(_as_json(entry))
         return
-    whose = f"of {plain(repr(entry.owner))}" if entry.owner else "of an owner who is not named"
-    word = "counted already" if entry.fingerprint in counted else "counts from now on"
-    click.echo(f"key {entry.fingerprint} {whose} {word}")
-    click.echo(f"  {shown(entry.path)}")
+    owner_text = plain(entry.owner) if entry.owner else "owner not named"
+    verb = "Already" if entry.fingerprint in trusted else "Now"
+    click.echo(f"{verb} trusting key {entry.fingerprint} ({owner_text})")
+    click.echo(f"  {display(entry.path)}")
 
 
 @command.command("share")
-@click.option("--owner", required=True, help="Your name or address, for others to read.")
+@click.option("--owner", required=True, help="Your name or email address.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def share(surroundings: Surroundings, owner: str, as_json: bool) -> None:
-    """Put your public key into the project, for others to approve.
+def share(invocation: Invocation, owner: str, as_json: bool) -> None:
+    """Add your public key to the project, so that others can approve it.
 
-    Commit the file; tell the others the fingerprint by another way than the repository.
+    Commit the file, and send the fingerprint to the others outside of the repository, so that they
+    can compare it.
 
     \b
     Examples:
       rye trust share --owner bob@example.org
     """
-    from rye.cli.sign.key_sharing import share_key
+    from rye.cli.sign.signing import share_key
 
-    fingerprint, path = share_key(surroundings.context, owner)
+    fingerprint, path = share_key(invocation.context, owner)
     if as_json:
         print_json({"fingerprint": fingerprint, "owner": owner, "path": str(path)})
         return
-    click.echo(f"your public key {fingerprint} is in the project as that of {plain(repr(owner))}")
-    click.echo(f"  {shown(path)}")
+    click.echo(f"added your public key {fingerprint} ({plain(owner)}) to the project")
+    click.echo(f"  {display(path)}")
     click.echo(f"others approve it with: rye trust add {fingerprint}")
 
 
 @command.command("remove")
-@click.argument("fingerprint", shell_complete=offers.fingerprints)
+@click.argument("fingerprint", shell_complete=complete_fingerprint)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def remove(surroundings: Surroundings, fingerprint: str, as_json: bool) -> None:
-    """Take back your trust in a key, or your approval of one.
+def remove(invocation: Invocation, fingerprint: str, as_json: bool) -> None:
+    """Stop trusting a key.
 
     \b
     Examples:
@@ -137,27 +139,27 @@ def remove(surroundings: Surroundings, fingerprint: str, as_json: bool) -> None:
     """
     from rye.trust.operations import trust_remove
 
-    removed = trust_remove(fingerprint, surroundings.context)
+    removed = trust_remove(fingerprint, invocation.context)
     if as_json:
         print_json({"fingerprint": fingerprint, "removed": [str(path) for path in removed]})
         return
-    click.echo(f"key {fingerprint} does not count any more")
+    click.echo(f"No longer trusting key {fingerprint}")
     for path in removed:
-        click.echo(f"  removed {shown(path)}")
+        click.echo(f"  removed {display(path)}")
 
 
 def _row(entry: KeyEntry) -> tuple[str, str, str, str, str]:
     where = f"bundle {entry.bundle}" if entry.bundle else entry.space
     owner = entry.owner or ("" if entry.problem else "(not named)")
-    return entry.fingerprint or "?", owner, where, _counts(entry), near(str(entry.path))
+    return entry.fingerprint or "?", owner, where, _state(entry), shorten_paths(str(entry.path))
 
 
-def _counts(entry: KeyEntry) -> str:
+def _state(entry: KeyEntry) -> str:
     if entry.problem:
         return "unusable"
     if not entry.trusted:
         return "not approved"
-    return "counts" if entry.within is None else "counts for its bundle"
+    return "trusted" if entry.within is None else "trusted for its bundle"
 
 
 def _as_json(entry: KeyEntry) -> dict[str, object]:
@@ -169,7 +171,7 @@ def _as_json(entry: KeyEntry) -> dict[str, object]:
         "path": str(entry.path),
         "created": entry.created or None,
         "own": entry.own,
-        "counts": entry.trusted,
+        "trusted": entry.trusted,
         "within": None if entry.within is None else str(entry.within),
         "problem": entry.problem or None,
     }

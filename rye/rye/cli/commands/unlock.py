@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
-from rye.cli.output.paths import shown
-from rye.cli.output.printing import print_json
+from rye.cli.completion import complete_tool
+from rye.cli.invocation import Invocation
+from rye.cli.output.printing import display, print_json
 
 
 @click.command()
-@click.argument("items", metavar="ITEM...", nargs=-1, required=True, shell_complete=offers.tools)
+@click.argument("items", metavar="ITEM...", nargs=-1, required=True, shell_complete=complete_tool)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def command(surroundings: Surroundings, items: tuple[str, ...], as_json: bool) -> None:
-    """Remove the project's lockfiles of tools, of every version.
+def command(invocation: Invocation, items: tuple[str, ...], as_json: bool) -> None:
+    """Remove the lockfiles of tools from the project, for all versions.
 
-    The tools need not be there any more. The next run pins them again, as they are then.
+    The tools need not exist any more. The next successful run pins a tool again, with its content
+    at that time.
 
     \b
     Examples:
@@ -25,13 +25,13 @@ def command(surroundings: Surroundings, items: tuple[str, ...], as_json: bool) -
     """
     from rye.executor.pinning import Locking
 
-    locking = Locking(surroundings.context)
+    locking = Locking(invocation.context)
     removed = []
     for item in items:
         paths = locking.unpin(item)
         removed += [str(path) for path in paths]
         if not as_json:
             for path in paths:
-                click.echo(f"removed {shown(path)}")
+                click.echo(f"removed {display(path)}")
     if as_json:
         print_json({"removed": removed})

@@ -1,4 +1,4 @@
-"""``rye verify``: who signed what, and whether that counts here."""
+"""``rye verify``: check the signatures of tools."""
 
 from __future__ import annotations
 
@@ -7,36 +7,35 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rye.cli.completion import offers
-from rye.cli.invocation import Surroundings
-from rye.cli.output.errors import TRUST, tell
-from rye.cli.output.paths import shown
-from rye.cli.output.printing import print_json, print_table
+from rye.cli.completion import complete_target
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import TRUST, print_error
+from rye.cli.output.printing import display, print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rye.cli.sign.signing import Verification
     from rye.cli.sign.targets import Target
-    from rye.cli.sign.verification import Verification
     from rye.spaces.resolver import Resolver
 
 
 @click.command()
-@click.argument("targets", metavar="[ITEM|PATH|GLOB]...", nargs=-1, shell_complete=offers.targets)
+@click.argument("targets", metavar="[ITEM|PATH|GLOB]...", nargs=-1, shell_complete=complete_target)
 @click.option("--all", "everything", is_flag=True, help="Check all spaces, not only the project.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
-    surroundings: Surroundings, targets: tuple[str, ...], everything: bool, as_json: bool
+    invocation: Invocation, targets: tuple[str, ...], everything: bool, as_json: bool
 ) -> None:
-    """Check who signed tools, and whether that counts here. Nothing is run.
+    """Check the signatures of tools. Nothing is run.
 
-    Without arguments the project's own files are checked. An existing file is a path; otherwise
-    what has *, ? or [ in it is a glob over ids and paths; anything else is an item id.
+    Without arguments, all files in the project's .ai/tools are checked. An argument is a path if
+    that file exists, a glob over ids and paths if it contains *, ? or [, and otherwise an item id.
 
-    A file is trusted, unsigned, changed (after it was signed), forged (the key that it names did
-    not sign it), signed by an untrusted key, or unreadable. The command ends with 4 unless all
-    are trusted, and says what mends each of the others.
+    A file is trusted, unsigned, changed (since it was signed), forged (the named key did not sign
+    it), signed by an untrusted key, or unreadable. For each file that is not trusted, the fix is
+    printed. The exit code is 4 unless all files are trusted.
 
     \b
     Examples:
@@ -44,17 +43,17 @@ def command(
       rye verify team/hello
       rye verify --all --json
     """
-    from rye.cli.output.bar import watched
-    from rye.cli.sign.verification import verify_targets
+    from rye.cli.output.progress import with_progress_bar
+    from rye.cli.sign.signing import verify_targets
     from rye.spaces.resolver import Resolver
 
     if targets and everything:
-        raise click.UsageError("--all checks everything; leave out the items")
-    context = surroundings.context
+        raise click.UsageError("--all checks everything; pass no items")
+    context = invocation.context
     resolver = Resolver(context)
-    found = _found(targets, resolver, everything=everything)
-    judged = verify_targets(found, context)
-    done = [next(judged) for _ in watched(found, "verifying")]
+    found = _find(targets, resolver, everything=everything)
+    verifications = verify_targets(found, context)
+    done = [next(verifications) for _ in with_progress_bar(found, "verifying")]
     if as_json:
         print_json([_as_json(one) for one in done])
     else:
@@ -63,7 +62,7 @@ def command(
         raise click.exceptions.Exit(TRUST)
 
 
-def _found(targets: Sequence[str], resolver: Resolver, *, everything: bool) -> Sequence[Target]:
+def _find(targets: Sequence[str], resolver: Resolver, *, everything: bool) -> Sequence[Target]:
     from rye.cli.sign.targets import find_targets, items_of
 
     if targets:
@@ -87,12 +86,12 @@ def _as_json(one: Verification) -> dict[str, object]:
 
 def _print(done: Sequence[Verification], resolver: Resolver) -> None:
     if not done:
-        click.echo(f"nothing to verify in {shown(resolver.spaces[0].tools)}")
+        click.echo(f"nothing to verify in {display(resolver.spaces[0].tools)}")
         return
-    print_table([(one.label, one.report.item_id, one.whose) for one in done])
+    print_table([(one.label, one.report.item_id, one.signer_and_owner) for one in done])
     refused = [one.report for one in done if one.report.error is not None]
     for report in refused:
-        tell(str(report.error))
+        print_error(str(report.error))
     click.echo(f"\n{len(done) - len(refused)} of {len(done)} trusted", err=True)
     if any(True for _ in resolver.conflicts()):
-        click.echo("note: some ids lead to no file, or to two; see: rye doctor", err=True)
+        click.echo("note: some ids are ambiguous or have no file; see: rye doctor", err=True)

@@ -1,1 +1,1 @@
-"""What ``rye doctor`` looks at: each module gives findings, and changes nothing."""
+"""The checks of ``rye doctor``. They return findings and change nothing."""

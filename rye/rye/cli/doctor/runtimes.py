@@ -1,13 +1,14 @@
-"""For each runtime, the interpreter that a tool on it would be started with."""
+"""Check the interpreter of each runtime: is it installed, and is it new enough?"""
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rye.cli.doctor.finding import Finding, ok, problem, warning
-from rye.cli.doctor.programs import how_to_get, is_too_old, minimum_of, version_of
+from rye.cli.doctor.checks import Finding, ok, problem, warning
 from rye.context import Context
 from rye.errors import InterpreterMissingError, RyeError
 from rye.executor.chain.build import build_chain
@@ -17,13 +18,52 @@ from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
 
+_SECONDS = 10
+_VERSION = r"\d+(?:\.\d+)+"
+_PYVENV_VERSION = r"(?m)^version(?:_info)?\s*=\s*(\d+(?:\.\d+)+)"
 
-def runtime_findings(context: Context) -> Iterator[Finding]:
-    """One line for each runtime that an id leads to, in the order of the ids."""
+
+class Program(NamedTuple):
+    """A program that runtimes start."""
+
+    minimum: tuple[int, ...] = ()
+    """The oldest version that works."""
+    packages: Mapping[str, str] = {}
+    """Package manager → package; ``*`` is for all managers that are not named."""
+    otherwise: str = ""
+    """How to install it without a package manager."""
+
+
+_PROGRAMS = {
+    "bash": Program(minimum=(4, 4), packages={"*": "bash"}),
+    "node": Program(minimum=(20,), packages={"brew": "node", "*": "nodejs"}),
+    "python3": Program(
+        minimum=(3, 9),
+        packages={"brew": "python", "pacman": "python", "*": "python3"},
+        otherwise="create a virtual environment in the project: python3 -m venv .venv",
+    ),
+    "uv": Program(
+        packages=dict.fromkeys(("brew", "pacman", "apk", "dnf", "zypper"), "uv"),
+        otherwise="install it with: pip install uv",
+    ),
+}
+
+_MANAGERS = (
+    ("brew", "brew install"),
+    ("apt-get", "sudo apt-get install"),
+    ("dnf", "sudo dnf install"),
+    ("pacman", "sudo pacman -S"),
+    ("apk", "sudo apk add"),
+    ("zypper", "sudo zypper install"),
+)
+
+
+def check_runtimes(context: Context) -> Iterator[Finding]:
+    """Return one finding for each runtime, in the order of the ids."""
     library = Library(context)
     snapshot = library.snapshot()
     items = list(library.resolver.iter_items())
-    used = _used(items, snapshot)
+    used = _used_executors(items, snapshot)
     versions: dict[Path, str | None] = {}
     for found in items:
         try:
@@ -31,11 +71,11 @@ def runtime_findings(context: Context) -> Iterator[Finding]:
         except RyeError:
             continue
         if is_runtime:
-            yield _finding(found, snapshot, context, versions, used=found.item_id in used)
+            yield _check_runtime(found, snapshot, context, versions, used=found.item_id in used)
 
 
-def _used(items: Sequence[Resolution], snapshot: Snapshot) -> set[str]:
-    """The ids that a tool names as its executor."""
+def _used_executors(items: Sequence[Resolution], snapshot: Snapshot) -> set[str]:
+    """The ids of the items that tools name as their executor."""
     used = set()
     for found in items:
         try:
@@ -47,7 +87,7 @@ def _used(items: Sequence[Resolution], snapshot: Snapshot) -> set[str]:
     return used
 
 
-def _finding(
+def _check_runtime(
     found: Resolution,
     snapshot: Snapshot,
     context: Context,
@@ -56,27 +96,27 @@ def _finding(
     used: bool,
 ) -> Finding:
     subject = f"runtime {found.item_id}"
-    bad = problem if used else warning
     try:
         chain = build_chain(found.item_id, snapshot, PRIMITIVE_MAP)
     except RyeError as error:
         return problem(subject, str(error))
     rule = _interpreter(chain)
-    name = _program_name(rule)
+    name = _name_to_install(rule)
     try:
         env = resolve_chain_env(chain, context).env
     except InterpreterMissingError:
-        by_whom = "tools here need it" if used else "no tool here needs it"
-        return bad(subject, f"{name or 'its interpreter'} is missing; {by_whom}",
-                   how_to_get(name, context.environ))  # fmt: skip
+        need = "tools need it" if used else "no tool needs it"
+        message = f"{name or 'the interpreter'} is missing; {need}"
+        hint = how_to_install(name, context.environ)
+        return (problem if used else warning)(subject, message, hint)
     except RyeError as error:
         return problem(subject, str(error))
     if rule is None:
         return ok(subject, "needs no interpreter")
-    return _judged(subject, env[rule["var"]], name, context, versions, used=used)
+    return _check_interpreter(subject, env[rule["var"]], name, context, versions, used=used)
 
 
-def _judged(
+def _check_interpreter(
     subject: str,
     value: str,
     name: str,
@@ -89,20 +129,20 @@ def _judged(
 
     path = context.project_path / value if "/" in value else which(value, context.environ)
     if path is None:
-        return problem(subject, f"{name} is missing", how_to_get(name, context.environ))
+        return problem(subject, f"{name} is missing", how_to_install(name, context.environ))
     if path not in versions:
-        versions[path] = version_of(path, context.project_path)
-    version, minimum = versions[path], minimum_of(name)
+        versions[path] = program_version(path, context.project_path)
+    version, minimum = versions[path], _PROGRAMS.get(name, Program()).minimum
     if version is None and path.is_relative_to(context.project_path):
-        return ok(subject, f"{path} (of the project; not asked for its version)")
+        return ok(subject, f"{path} (in the project; not started to get its version)")
     if version is None:
-        return warning(subject, f"{path} does not tell its version", "see whether it runs")
+        return warning(subject, f"{path} does not print its version", "check that it runs")
     if minimum and is_too_old(version, minimum):
         oldest = ".".join(map(str, minimum))
         return (problem if used else warning)(
             subject,
-            f"{path} is {name} {version}; {oldest} or newer is needed",
-            how_to_get(name, context.environ),
+            f"{path} is {name} {version}; version {oldest} or newer is required",
+            how_to_install(name, context.environ),
         )
     return ok(subject, f"{path} ({version})")
 
@@ -112,10 +152,60 @@ def _interpreter(chain: Sequence[ChainElement]) -> Mapping[str, Any] | None:
     return next((rule for rule in rules if isinstance(rule, Mapping)), None)
 
 
-def _program_name(rule: Mapping[str, Any] | None) -> str:
-    """What a person would install."""
+def _name_to_install(rule: Mapping[str, Any] | None) -> str:
+    """The name of the program that an interpreter rule looks for."""
     if rule is None:
         return ""
     by_type = {"venv_python": "python3", "node_modules": "node"}.get(str(rule.get("type")))
     name = rule.get("binary") or rule.get("fallback") or by_type or ""
     return str(name).rpartition("/")[2]
+
+
+def how_to_install(name: str, environ: Mapping[str, str]) -> str:
+    """Return a command for the package manager of this machine, or other advice."""
+    from lilux.runtime.env_resolver.interpreters import which
+
+    program = _PROGRAMS.get(name, Program())
+    for manager, command in _MANAGERS:
+        if which(manager, environ) is not None:
+            package = program.packages.get(manager) or program.packages.get("*")
+            if package is not None:
+                return f"install it with: {command} {package}"
+    return program.otherwise or f"install {name} and put it on PATH"
+
+
+def program_version(path: Path, project: Path) -> str | None:
+    """Return the version that the program prints; ``None`` if it prints none.
+
+    A program inside the project is not started: looking at a checkout must not run its code. The
+    version of a virtual environment comes from ``pyvenv.cfg``.
+    """
+    if path.is_relative_to(project):
+        return _version_of_venv(path)
+    try:
+        done = subprocess.run(
+            [str(path), "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(_VERSION, done.stdout.decode(errors="replace")[:1000])
+    return found[0] if done.returncode == 0 and found else None
+
+
+def is_too_old(version: str, minimum: tuple[int, ...]) -> bool:
+    """True if a version such as ``3.2.57`` is below the minimum."""
+    return tuple(int(part) for part in version.split("."))[: len(minimum)] < minimum
+
+
+def _version_of_venv(path: Path) -> str | None:
+    try:
+        with (path.parent.parent / "pyvenv.cfg").open(encoding="utf-8", errors="replace") as file:
+            found = re.search(_PYVENV_VERSION, file.read(10_000))
+    except OSError:
+        return None
+    return found[1] if found else None

@@ -1,1 +1,1 @@
-"""New projects and new tools, from templates."""
+"""New projects and new tools, created from templates."""

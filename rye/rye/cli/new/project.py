@@ -1,4 +1,4 @@
-"""What ``rye init`` makes, and what it finds to be there already."""
+"""Set up a project for ``rye init``. What exists is left unchanged."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from typing import NamedTuple
 from lilux.primitives.signing import PRIVATE_KEY_FILE
 
 from rye.cli.new.templates import TEMPLATES
-from rye.cli.new.tool import key_folder, new_tool
+from rye.cli.new.tool import new_tool
+from rye.cli.sign.signing import key_folder
 from rye.context import Context
 from rye.spaces.resolver import Resolver
 from rye.trust.signer import Signer
 
 FIRST_TOOL = "hello"
-_FIRST_DESCRIPTION = "Greets somebody: a first tool to try and to change"
+_FIRST_DESCRIPTION = "Greets someone: a first tool to try and change"
 
 
 class Setup(NamedTuple):
-    """A project that is ready. ``created`` is empty if it was before."""
+    """A project that is set up. ``created`` is empty if it already was."""
 
     project: Path
     key_folder: Path
     fingerprint: str
     created: tuple[Path, ...]
     first_tool: str | None
-    """The tool to try: the one that was made, also by an earlier call."""
+    """The example tool, if this call or an earlier one created it."""
     notes: tuple[str, ...]
 
 
 def set_up(folder: Path) -> Setup:
-    """Make what is missing in a folder that exists; a first tool only if there is no other.
+    """Create what is missing in an existing directory; a first tool only if there is no other.
 
     Raises :class:`KeyStoreError` if the user's key cannot be used, and the system's ``OSError``.
     """
@@ -62,18 +63,18 @@ def set_up(folder: Path) -> Setup:
 
 
 def _notes(context: Context) -> list[str]:
-    """What git would do that nobody wants."""
+    """Warn if git ignores the tools, or would commit the key."""
     project = context.project_path
     notes = []
     if _git_ignores(project, ".ai/tools") is True:
-        notes.append("git ignores .ai/tools here: to share your tools, add !/.ai/ to .gitignore")
+        notes.append("git ignores .ai/tools; to share your tools, add !/.ai/ to .gitignore")
     if project == context.user_space and _git_ignores(project, ".ai/keys") is False:
-        notes.append("your key is in this git repository: add /.ai/keys/ to .gitignore")
+        notes.append("your key is in this git repository; add /.ai/keys/ to .gitignore")
     return notes
 
 
 def _git_ignores(project: Path, path: str) -> bool | None:
-    """Whether git leaves ``path`` out; ``None`` if there is no git or no repository."""
+    """True if git ignores ``path``; ``None`` without git or a repository."""
     try:
         done = subprocess.run(
             ["git", "-C", str(project), "check-ignore", "--quiet", "--no-index", path],

@@ -1,1 +1,1 @@
-"""How text reaches a person or a program: streams, colours, tables, progress."""
+"""Text and JSON on the standard streams: errors, tables, pages, progress."""

@@ -1,39 +1,40 @@
-"""What ``rye chain`` prints: a tree, JSON, or a picture in Mermaid's language."""
+"""What ``rye chain`` prints: a tree, JSON or a Mermaid flowchart."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rye.cli.output.item_page import signed_by
-from rye.cli.output.paths import shown
-from rye.cli.output.printing import plain, style
+from rye.cli.output.printing import display, plain, style
+from rye.cli.output.show_page import signed_by, space_of
 from rye.executor.inspection import InspectedElement, Inspection
 
 _DIGITS = 12
+# The escapes of characters with a meaning in a Mermaid label.
+_ENTITIES = {character: f"#{ord(character)};" for character in '"#<>&`\\[]{}|'}
 
 
-def tree(seen: Inspection) -> str:
-    """One element below the other, each with what is known of it."""
+def text_page(inspection: Inspection) -> str:
+    """Return the chain as a tree, with details below each element."""
     lines: list[str] = []
-    last = len(seen.elements) - 1
-    for level, element in enumerate(seen.elements):
+    last = len(inspection.elements) - 1
+    for level, element in enumerate(inspection.elements):
         indent = "   " * (level - 1)
         branch = f"{indent}└─ " if level else ""
         lines.append(f"{branch}{style(plain(element.item_id), bold=True)} {plain(element.version)}")
-        goes_on = level < last or element.executor_id is not None
-        below = "   " * level + ("│  " if goes_on else "   ")
-        lines += [below + each for each in _about(element)]
-    missing = seen.elements[-1].executor_id
-    if missing is not None:
+        continues = level < last or element.executor_id is not None
+        below = "   " * level + ("│  " if continues else "   ")
+        lines += [below + each for each in _details(element)]
+    unreached = inspection.elements[-1].executor_id
+    if unreached is not None:
         indent = "   " * last
-        lines.append(f"{indent}└─ {plain(missing)}, not reached")
+        lines.append(f"{indent}└─ {plain(unreached)}, not reached")
     lines.append("")
-    lines += _about_the_whole(seen)
+    lines += _summary(inspection)
     return "\n".join(lines)
 
 
-def as_json(seen: Inspection) -> list[dict[str, Any]]:
-    """A list of objects, from the tool to the primitive."""
+def json_page(inspection: Inspection) -> list[dict[str, Any]]:
+    """Return the elements for ``--json``, from the tool to the primitive."""
     return [
         {
             "item_id": element.item_id,
@@ -49,61 +50,54 @@ def as_json(seen: Inspection) -> list[dict[str, Any]]:
             "standing": element.standing or None,
             "pinned": element.pinned or None,
         }
-        for element in seen.elements
+        for element in inspection.elements
     ]
 
 
-def mermaid(seen: Inspection) -> str:
-    """A flowchart that GitHub and editors draw."""
+def mermaid_page(inspection: Inspection) -> str:
+    """Return a flowchart in Mermaid's language, which GitHub and many editors render."""
     lines = ["flowchart TD"]
-    for number, element in enumerate(seen.elements):
-        about = [
+    for number, element in enumerate(inspection.elements):
+        details = [
             f"<b>{_label(element.item_id)}</b> {_label(element.version)}",
-            *[_label(each) for each in (_space(element), signed_by(element), _lock(element))],
+            *[_label(each) for each in (space_of(element), signed_by(element), _pin(element))],
         ]
-        lines.append(f'    e{number}["{"<br/>".join(filter(None, about))}"]')
+        lines.append(f'    e{number}["{"<br/>".join(filter(None, details))}"]')
         if number:
             lines.append(f"    e{number - 1} --> e{number}")
-    if seen.error is not None:
-        last = len(seen.elements) - 1
-        lines.append(f'    refused["{_label(str(seen.error))}"]')
+    if inspection.error is not None:
+        last = len(inspection.elements) - 1
+        lines.append(f'    refused["{_label(str(inspection.error))}"]')
         lines.append(f"    e{last} -.-> refused")
         lines.append("    style refused stroke:#c00")
     return "\n".join(lines)
 
 
-def _about(element: InspectedElement) -> list[str]:
+def _details(element: InspectedElement) -> list[str]:
     if element.path is None:
-        return ["part of rye, without a file"]
-    signed = signed_by(element)
-    looks = "green" if element.standing == "trusted" else "red"
-    hashed = f"sha256 {element.integrity[:_DIGITS]}" if element.integrity else ""
+        return ["built into rye"]
+    colour = "green" if element.standing == "trusted" else "red"
+    digest = f"sha256 {element.integrity[:_DIGITS]}" if element.integrity else ""
     return [
-        style(f"{_space(element)}, {shown(element.path)}", dim=True),
-        style(plain(signed), fg=looks),
-        ", ".join(filter(None, [hashed, plain(_lock(element))])),
+        style(f"{space_of(element)}, {display(element.path)}", dim=True),
+        style(plain(signed_by(element)), fg=colour),
+        ", ".join(filter(None, [digest, plain(_pin(element))])),
     ]
 
 
-def _about_the_whole(seen: Inspection) -> list[str]:
+def _summary(inspection: Inspection) -> list[str]:
     lines = []
-    if seen.dependencies:
-        count = len(seen.dependencies)
-        files = "file runs" if count == 1 else "files run"
-        lines.append(f"{count} more {files} along, signed as well")
-    if seen.lockfile is not None:
-        lines.append(f"lockfile {shown(seen.lockfile)}")
+    if inspection.dependencies:
+        count = len(inspection.dependencies)
+        lines.append(f"plus {count} supporting {'file' if count == 1 else 'files'}, also signed")
+    if inspection.lockfile is not None:
+        lines.append(f"lockfile {display(inspection.lockfile)}")
     else:
-        lines.append("no lockfile yet; the first run that succeeds makes it")
+        lines.append("no lockfile yet; the first successful run creates it")
     return lines
 
 
-def _space(element: InspectedElement) -> str:
-    foreign = element.bundle not in ("", "rye")
-    return f"{element.space} ({element.bundle})" if foreign else element.space
-
-
-def _lock(element: InspectedElement) -> str:
+def _pin(element: InspectedElement) -> str:
     if element.locked is None:
         return ""
     if element.pinned and not element.locked:
@@ -112,10 +106,7 @@ def _lock(element: InspectedElement) -> str:
 
 
 def _label(text: str) -> str:
-    """Text in the quotes of a label, where it can neither end them nor be taken for markup."""
+    """Escape text so that it cannot end a quoted label or be read as markup."""
     return "".join(
         [_ENTITIES.get(character, character) for character in " ".join(plain(text).split())]
     )
-
-
-_ENTITIES = {character: f"#{ord(character)};" for character in '"#<>&`\\[]{}|'}

@@ -1,4 +1,8 @@
-"""Text for people and JSON for programs. Colours appear only on a terminal."""
+"""Text for people and JSON for programs, on the standard streams.
+
+Colours appear only on a terminal. Text that Rye did not write goes through :func:`plain` or
+:func:`display` first, so that it cannot control the terminal.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,75 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TextIO
 
-# What could move the cursor, change colours or reorder text; tabs and line ends are laid out by us.
+# Characters that move the cursor, change colours or reorder text. Tabs and newlines are allowed.
 _UNPRINTABLE = (
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_LOOKS = r"\x1b\[[0-9;]*m"
+_STYLE_CODES = r"\x1b\[[0-9;]*m"
+
+# A path in a message begins after one of these; elsewhere the match is the end of a longer path.
+_BEFORE_PATH = r"(?<![^\s'\"`(=,])"
+# Something must remain after the folder, and a command must not take it for an option.
+_AFTER_FOLDER = r"(?=[^\s/'\"`),;:-])"
 
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _WEIGHTS = {"bold": 1, "dim": 2, "italic": 3, "underline": 4}
 
+_MAX_WIDTH = 100
+_MIN_WIDTH = 40
+
+
+# The standard streams
+
+
+def prepare_streams() -> None:
+    """Make stdin, stdout and stderr usable, whatever the caller did to them.
+
+    A closed stream is connected to ``/dev/null``: otherwise the next file to be opened would get
+    its number and receive the output. Characters that the locale cannot encode are escaped.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            _connect_to_null(number)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def flush_or_discard() -> None:
+    """Flush stdout. If that fails, drop the rest, so that it does not fail again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_stdout()
+
+
+def discard_stdout() -> None:
+    """Drop the unwritten and all further output."""
+    _connect_to_null(1)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """True if the stream is a terminal; false if it is closed."""
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
+
+
+def _connect_to_null(number: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    if null != number:
+        os.dup2(null, number)
+        os.close(null)
+
+
+# Text
+
 
 def plain(text: str) -> str:
-    """Foreign text made harmless for a terminal; what would act on it is shown as an escape."""
+    """Return the text with escapes in place of characters that would control the terminal."""
     if text.isprintable():
         return text
     import re
@@ -30,11 +91,29 @@ def plain(text: str) -> str:
     return re.sub(_UNPRINTABLE, lambda found: ascii(found[0])[1:-1], text)
 
 
-def style(text: str, *, fg: str = "", **weights: bool) -> str:
-    """The text in a colour and weight (``bold``, ``dim``, ``italic``, ``underline``).
+def shorten_paths(text: str) -> str:
+    """Make the paths in a text relative if they are below the working directory."""
+    try:
+        folder = os.getcwd()  # noqa: PTH109 - avoids the import of pathlib
+    except OSError:  # the directory was removed
+        return text
+    if folder == "/" or folder not in text:
+        return text
+    import re
 
-    Nothing is done to it under ``NO_COLOR`` or on a dumb terminal; off a terminal ``echo``, ours
-    and click's, takes it away again.
+    return re.sub(f"{_BEFORE_PATH}{re.escape(folder)}/{_AFTER_FOLDER}", "", text)
+
+
+def display(text: object) -> str:
+    """Return a path, or a message with paths, for people: short paths, no control characters."""
+    return plain(shorten_paths(str(text)))
+
+
+def style(text: str, *, fg: str = "", **weights: bool) -> str:
+    """Return the text in a colour and weight (``bold``, ``dim``, ``italic``, ``underline``).
+
+    ``NO_COLOR`` and a dumb terminal turn styles off. Where the output is not a terminal, ``echo``
+    (ours and click's) removes them.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
@@ -44,49 +123,52 @@ def style(text: str, *, fg: str = "", **weights: bool) -> str:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """One line on stdout or stderr, without its looks where that is no terminal."""
+    """Print one line on stdout or stderr, without styles if that is not a terminal."""
     stream = sys.stderr if err else sys.stdout
     if "\x1b" in text and not is_terminal(stream):
         import re
 
-        text = re.sub(_LOOKS, "", text)
+        text = re.sub(_STYLE_CODES, "", text)
     stream.write(f"{text}\n")
     stream.flush()
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person may be looking at it."""
-    try:
-        return stream.isatty()
-    except ValueError:  # closed
-        return False
+# JSON
 
 
 def print_json(value: Any) -> None:
-    """Two spaces of indentation, one line end; lone surrogates stay escapes."""
+    """Print a value as JSON with an indentation of two spaces."""
     echo(json_text(value, indent=2))
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """JSON that stdout can encode, whatever the locale."""
+    """Return JSON that stdout can encode in any locale; lone surrogates are escaped."""
     import json
 
     ascii_only = (sys.stdout.encoding or "").replace("-", "").lower() != "utf8"
-    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only, default=_as_json)
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only, default=_json_default)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def print_table(rows: Sequence[Sequence[str]], *, looks: Sequence[dict[str, Any]] = ()) -> None:
-    """Columns as wide as they need; the last one is cut at the width of a terminal."""
+def _json_default(value: Any) -> Any:
+    """Return a read-only mapping as a dict, and anything else as text."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+# Layout
+
+
+def print_table(rows: Sequence[Sequence[str]], *, styles: Sequence[dict[str, Any]] = ()) -> None:
+    """Print aligned columns. On a terminal, the last column is cut at the right edge."""
     cells = [[plain(cell).replace("\n", " ") for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    room = _terminal_width() - sum(widths[:-1]) - 2 * (len(widths) - 1) if widths else 0
+    room = (_terminal_width() or 100_000) - sum(widths[:-1]) - 2 * (len(widths) - 1)
     lines = []
     for row in cells:
         padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
         last = row[-1] if len(row[-1]) <= room else f"{row[-1][: max(room - 1, 10)]}…"
         styled = [
-            style(cell, **looks[at]) if at < len(looks) and looks[at] else cell
+            style(cell, **styles[at]) if at < len(styles) and styles[at] else cell
             for at, cell in enumerate([*padded, last])
         ]
         lines.append("  ".join(styled).rstrip())
@@ -94,14 +176,42 @@ def print_table(rows: Sequence[Sequence[str]], *, looks: Sequence[dict[str, Any]
         echo("\n".join(lines))
 
 
-def _as_json(value: Any) -> Any:
-    """Read-only mappings and records are JSON too; of anything else there is only its text."""
-    return dict(value) if isinstance(value, Mapping) else str(value)
+def paragraph(text: str, indent: str = "") -> str:
+    """Return text wrapped and without control characters; blank lines separate paragraphs."""
+    parts = [" ".join(part.split()) for part in plain(text).split("\n\n")]
+    return "\n\n".join([_wrap(part, indent, indent) for part in parts if part])
 
 
-def _terminal_width() -> int:
-    """Of the terminal that is written to; without one nothing is cut."""
+def field_list(fields: Sequence[tuple[str, str]], indent: str = "  ") -> str:
+    """Return names and values in two columns, wrapped and without control characters."""
+    cells = [(plain(name), " ".join(plain(text).split())) for name, text in fields]
+    column = max([len(name) for name, _ in cells], default=0)
+    lines = []
+    for name, text in cells:
+        start = f"{indent}{name.ljust(column)}  "
+        wrapped = _wrap(text, start, " " * len(start)) or start
+        lines.append(f"{indent}{style(name, dim=True)}{wrapped[len(indent) + len(name) :]}")
+    return "\n".join(lines)
+
+
+def _wrap(text: str, first: str, rest: str) -> str:
+    import textwrap
+
+    width = min(max(_terminal_width() or _MAX_WIDTH, _MIN_WIDTH), _MAX_WIDTH)
+    # Paths and commands are not broken, so that they can be copied.
+    return textwrap.fill(
+        text,
+        max(width, len(rest) + 20),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _terminal_width() -> int | None:
+    """The width of the terminal on stdout; ``None`` if stdout is not a terminal."""
     try:
         return os.get_terminal_size(1).columns
     except OSError:
-        return 100_000
+        return None

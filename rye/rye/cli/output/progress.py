@@ -1,4 +1,4 @@
-"""A small line on the terminal while a tool runs and says nothing."""
+"""Signs of life on a terminal: how long a tool has been running, and a bar for many files."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from rye.cli.output.printing import is_terminal, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from threading import Event, Lock
+    from typing import TypeVar
 
-_CLEAR = "\r\x1b[2K"
+    Element = TypeVar("Element")
+
+_CLEAR_LINE = "\r\x1b[2K"
+# Fewer elements are done before a bar could be read.
+_MIN_FOR_BAR = 200
 
 
-class Progress:
-    """Shows for how long a tool has been running, from the second second on.
+class RunningTime:
+    """A line on stderr with the time that a tool has been running, from the first second on.
 
-    Nothing is shown off a terminal, and nothing more after :meth:`stop`: a line of ours in the
-    middle of the tool's own output would be worse than none.
+    It appears only on a terminal, and never after :meth:`stop`, so that it does not get mixed up
+    with the output of the tool.
     """
 
     def __init__(self, name: str, *, wanted: bool = True) -> None:
@@ -28,23 +34,23 @@ class Progress:
         self._shown = False
 
     def start(self) -> None:
-        """Begin to count."""
+        """Start the clock."""
         if self._wanted:
-            # Nobody else has a use for threads here.
+            # Without a terminal, `rye run` does not need threads.
             from threading import Event, Lock, Thread
 
             lock, stopped = self._shared = Lock(), Event()
             Thread(target=self._run, args=(lock, stopped), name="progress", daemon=True).start()
 
     def stop(self) -> None:
-        """Take the line away; when this returns, nothing more will be written."""
+        """Remove the line. Nothing is written after this returns."""
         if self._shared is None:
             return
         lock, stopped = self._shared
         with lock:
             stopped.set()
             if self._shown:
-                _write(_CLEAR)
+                _write(_CLEAR_LINE)
                 self._shown = False
 
     def _run(self, lock: Lock, stopped: Event) -> None:
@@ -55,7 +61,16 @@ class Progress:
             with lock:
                 if not stopped.is_set():
                     self._shown = True
-                    _write(f"{_CLEAR}{line[: _width() - 1]}")
+                    _write(f"{_CLEAR_LINE}{line[: _width() - 1]}")
+
+
+def with_progress_bar(elements: Sequence[Element], label: str) -> Iterator[Element]:
+    """Iterate over the elements, with a bar on stderr if it is a terminal and they are many."""
+    import click
+
+    hidden = len(elements) < _MIN_FOR_BAR or not sys.stderr.isatty()
+    with click.progressbar(elements, label=label, hidden=hidden, file=sys.stderr) as bar:
+        yield from bar
 
 
 def _write(text: str) -> None:

@@ -1,1 +1,1 @@
-"""``rye run``: from its arguments to a call, and from the result to text and a code."""
+"""`rye run`: arguments, parameters, live output, and the end of a call."""

@@ -1,7 +1,7 @@
-"""What ends a call from outside: Ctrl-C, termination, a terminal or a reader that is gone.
+"""Ending a call from outside: Ctrl-C, SIGTERM, a closed terminal or a broken pipe.
 
-The first one ends the call. Those that follow while the tool's processes are being ended are
-ignored, so that an impatient second Ctrl-C leaves nobody behind.
+The first signal ends the call. Further ones are ignored while the tool's processes are being ended,
+so that a second Ctrl-C does not leave processes behind.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-_AGAIN_AFTER = 0.01
+_RETRY_SECONDS = 0.01
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """The call was ended by a signal, or as if by one."""
+    """A signal ended the call."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"signal {number}")
@@ -28,21 +28,20 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """As a shell knows it."""
+        """The exit code that a shell reports for the signal."""
         return 128 + self.number
 
 
 class Interruption:
-    """Listens for the signals, in the main thread, while it is used as a context.
+    """A context in the main thread that raises signals as :class:`Interrupted`.
 
-    They are raised as :class:`Interrupted`, wherever the program is. Where Python lets nothing be
-    raised, as when a module was just imported, they are raised again a moment later. What was
-    ignored before the start, as by ``nohup``, still is.
+    Where Python cannot raise, as in a weak reference callback, the exception is raised again a
+    moment later. Signals that were ignored at the start, as by ``nohup``, stay ignored.
     """
 
     def __init__(self) -> None:
         self.tool_began = False
-        """Whether there was something to end."""
+        """True if there may be processes to end."""
         self._received: int | None = None
         self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
         self._hook = sys.unraisablehook
@@ -64,7 +63,7 @@ class Interruption:
         sys.unraisablehook = self._hook
 
     def end(self, number: int) -> None:
-        """End the call as if that signal had come."""
+        """End the call as if that signal had arrived."""
         if self._received is None:
             self._received = number
             raise Interrupted(number)
@@ -78,8 +77,8 @@ class Interruption:
             return
         number = lost.exc_value.number
 
-        def again(_: int, __: FrameType | None) -> None:
+        def raise_again(_: int, __: FrameType | None) -> None:
             raise Interrupted(number)
 
-        self._before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, again))
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER)
+        self._before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, raise_again))
+        signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS)

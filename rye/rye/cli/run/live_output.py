@@ -1,9 +1,8 @@
-"""What a running tool says, on its way to the terminal, the file or the pipe.
+"""The output of a running tool, passed on to a terminal, file or pipe.
 
-It passes as it comes and as it is, with one exception each for people and for both: JSON that is
-looked at on a terminal is indented, and a single JSON text, which is how many runtimes hand over
-what a function returned, is shown as the text that it is. To tell, output that may turn out to be
-such a value is held back until it is clear.
+It is passed on unchanged and at once, with two exceptions. If the whole output is one JSON string,
+which is how many runtimes return text, the text itself is shown. On a terminal, JSON is indented.
+Output that may turn out to be such a value is buffered until that is decided.
 """
 
 from __future__ import annotations
@@ -18,34 +17,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rye.cli.output.progress import Progress
+    from rye.cli.output.progress import RunningTime
     from rye.cli.run.interruption import Interruption
 
-_MAX_HELD = 1024 * 1024
+_MAX_BUFFERED = 1024 * 1024
 _NO_VALUE: Any = object()
 _TERMINAL = "terminal"
-# What may follow the first character of an array or object; a log line such as `[INFO]` differs.
+# What may follow the first character of a JSON array or object, unlike in `[INFO] …`.
 _INSIDE = {"[": '[]{"-0123456789tfn', "{": '"}'}
 
 
 class LiveOutput:
-    """The callback for the output of one tool. Call :meth:`finish` when it has ended."""
+    """The callback for the output of one tool. Call :meth:`finish` when the tool has ended."""
 
-    def __init__(self, interruption: Interruption, progress: Progress) -> None:
+    def __init__(self, interruption: Interruption, running_time: RunningTime) -> None:
         self._interruption = interruption
-        self._progress = progress
+        self._running_time = running_time
         self._terminal = is_terminal(sys.stdout)
-        self._held = ""
-        self._holding = True
+        self._buffer = ""
+        self._buffering = True
         self._open_lines: set[str] = set()
         self._faults: dict[str, OSError] = {}
 
     def __call__(self, stream: str, text: str) -> None:
-        """Show, or hold back. A reader that is gone ends the call; the tool of a full disk may do
-        its work, and :meth:`finish` raises."""
+        """Write or buffer some output.
+
+        A broken pipe ends the call. After another error, as on a full disk, the tool continues,
+        and :meth:`finish` raises the error.
+        """
         try:
-            if stream == "stdout" and self._holding:
-                self._hold(text)
+            if stream == "stdout" and self._buffering:
+                self._add_to_buffer(text)
             else:
                 self._write(stream, text)
         except BrokenPipeError:
@@ -54,61 +56,61 @@ class LiveOutput:
             self._faults.setdefault(stream, error)
 
     def finish(self) -> None:
-        """Show what was held back, and end a line that is open on a terminal."""
+        """Write what is buffered, and complete the last line on a terminal."""
         if "stdout" in self._faults:
             raise self._faults["stdout"]
-        held, self._held, self._holding = self._held, "", False
-        if held:
-            self._write("stdout", self._presented(held))
+        buffered, self._buffer, self._buffering = self._buffer, "", False
+        if buffered:
+            self._write("stdout", self._formatted(buffered))
         if _TERMINAL in self._open_lines:
             self._write("stdout" if self._terminal else "stderr", "\n")
 
-    def make_room(self) -> None:
-        """End a line that is open on stderr: a message of ours follows."""
+    def end_open_line(self) -> None:
+        """Complete the last line on stderr, before an error message."""
         if {_TERMINAL, "stderr"} & self._open_lines:
             self._write("stderr", "\n")
 
-    def break_off(self) -> None:
-        """Show what can be shown without waiting for a reader, after the call was ended."""
+    def finish_interrupted(self) -> None:
+        """Write what is buffered after an interrupt, unless that could block on a slow reader."""
         try:
             if self._terminal:
                 self.finish()
-            self.make_room()
-        except OSError:  # the terminal is gone, which may be why
+            self.end_open_line()
+        except OSError:  # the terminal may have been closed
             return
 
     def show(self, data: Any) -> None:
-        """The data of a tool that does not print, such as the body of a response."""
+        """Write the data of a tool that prints nothing, such as an HTTP response."""
         if isinstance(data, str):
             self._write("stdout", data)
         elif data is not None:
             self._write("stdout", _indented(data) if self._terminal else f"{json_text(data)}\n")
         self.finish()
 
-    def _hold(self, text: str) -> None:
-        self._held += text
-        if not self._may_be_presented():
-            held, self._held, self._holding = self._held, "", False
-            self._write("stdout", held)
+    def _add_to_buffer(self, text: str) -> None:
+        self._buffer += text
+        if not self._may_need_formatting():
+            buffered, self._buffer, self._buffering = self._buffer, "", False
+            self._write("stdout", buffered)
 
-    def _may_be_presented(self) -> bool:
-        begun = self._held.lstrip()
-        if len(self._held) > _MAX_HELD:
+    def _may_need_formatting(self) -> bool:
+        begun = self._buffer.lstrip()
+        if len(self._buffer) > _MAX_BUFFERED:
             return False
         if not begun:
             return True
         first, line_end, more = begun.partition("\n")
-        if begun[0] == '"':  # a JSON text is on one line
+        if begun[0] == '"':  # a JSON string is on one line
             return not line_end or (not more.strip() and isinstance(_parsed(first), str))
         if not self._terminal or begun[0] not in _INSIDE:
             return False
         inside = begun[1:].lstrip()
         if inside and inside[0] not in _INSIDE[begun[0]]:
             return False
-        # A whole value and then more: lines of JSON, one after the other as they come.
+        # A complete value followed by more is JSON Lines, which is passed on line by line.
         return not (line_end and more.strip() and _parsed(first) is not _NO_VALUE)
 
-    def _presented(self, text: str) -> str:
+    def _formatted(self, text: str) -> str:
         value = _parsed(text)
         if isinstance(value, str):
             return value if value.endswith("\n") else f"{value}\n"
@@ -117,9 +119,9 @@ class LiveOutput:
     def _write(self, stream: str, text: str) -> None:
         if not text or stream in self._faults:
             return
-        self._progress.stop()
+        self._running_time.stop()
         target = sys.stderr if stream == "stderr" else sys.stdout
-        # Both streams of one terminal share its cursor.
+        # On a terminal, stdout and stderr share the cursor.
         place = _TERMINAL if is_terminal(target) else stream
         if text.endswith("\n"):
             self._open_lines.discard(place)
@@ -133,12 +135,12 @@ def _parsed(text: str) -> Any:
     import json
 
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return _NO_VALUE
 
 
-def _refuse(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
@@ -152,7 +154,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         try:
             view = view[os.write(descriptor, view) :]
         except BlockingIOError:
-            # Somebody who shares the terminal or pipe has made it non-blocking.
+            # Another process that shares the terminal or pipe has made it non-blocking.
             import select
 
             select.select([], [descriptor], [])

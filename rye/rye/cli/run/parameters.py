@@ -1,4 +1,9 @@
-"""The JSON object of ``--params``: an argument, a file or stdin."""
+"""The parameters of a call, from ``--params`` and from ``key=value``.
+
+The tool's schema decides how the text of a ``key=value`` is read: as JSON if the schema allows the
+type of that JSON value, otherwise as text if the schema allows text. A parameter without a type is
+text.
+"""
 
 from __future__ import annotations
 
@@ -8,59 +13,202 @@ from rye.errors import ParameterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from rye.cli.run.parameter_types import ParameterType, SchemaParameters
     from rye.cli.run.request import RunRequest
 
 MAX_BYTES = 64 * 1024 * 1024
 
-_HINT = "pass a JSON object, @FILE for one in a file, or - for one on stdin"
+_HINT = "pass a JSON object, @FILE for a file that contains one, or - to read one from stdin"
+
+_NO_VALUE: Any = object()
+_NAMES = {
+    "boolean": "true or false",
+    "null": "null",
+    "integer": "an integer",
+    "array": "a JSON array",
+    "object": "a JSON object",
+}
+_MAX_QUOTED = 40
 
 
 def params_object(request: RunRequest) -> dict[str, Any]:
-    """The parameters of ``--params``; empty without it. Raises :class:`ParameterError`."""
-    return {} if request.params is None else _object(request.params)
+    """Return the parameters of ``--params``; empty without it. Raises :class:`ParameterError`."""
+    return {} if request.params is None else _params_object(request.params)
 
 
-def _object(params: str) -> dict[str, Any]:
+# The option --params
+
+
+def _params_object(params: str) -> dict[str, Any]:
     import json
 
     text: str | bytes = params
     if params == "-":
-        text = _bounded(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
+        text = _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
     elif params.startswith("@"):
-        text = _bounded(_read(params[1:]), params[1:])
+        text = _limited(_read_file(params[1:]), params[1:])
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise _wrong(f"not JSON at {where} ({error.msg.lower()})") from None
+        raise _wrong_params(f"not JSON at {where} ({error.msg.lower()})") from None
     except (ValueError, RecursionError):
-        raise _wrong("not JSON") from None
+        raise _wrong_params("not JSON") from None
     if not isinstance(value, dict):
-        raise _wrong("not an object")
+        raise _wrong_params("not an object")
     return value
 
 
-def _read(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     try:
-        # Not only regular files: a shell passes the output of a command as a pipe.
-        with open(path, "rb") as file:  # noqa: PTH123 - nothing else here needs pathlib
+        # Any kind of file: `<(command)` in a shell is a pipe.
+        with open(path, "rb") as file:  # noqa: PTH123 - avoids the import of pathlib
             return file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
-        raise _wrong(f"{path!r}: {reason.lower()}") from None
+        raise _wrong_params(f"{path!r}: {reason.lower()}") from None
 
 
-def _bounded(data: bytes, name: str) -> bytes:
+def _limited(data: bytes, name: str) -> bytes:
     if len(data) > MAX_BYTES:
-        raise _wrong(f"{name!r} has more than {MAX_BYTES} bytes")
+        raise _wrong_params(f"{name!r} has more than {MAX_BYTES} bytes")
     return data
 
 
 def _refuse_constant(name: str) -> Any:
+    """Refuse NaN and infinities, which Python reads but JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 
-def _wrong(issue: str) -> ParameterError:
+def _wrong_params(issue: str) -> ParameterError:
     return ParameterError("wrong --params", [issue], hint=_HINT)
+
+
+# Pairs of key and value
+
+
+def parse_pairs(
+    pairs: Sequence[str], schema: Mapping[str, Any] | None, *, item_id: str = "ITEM"
+) -> dict[str, Any]:
+    """Return the parameters that ``key=value`` arguments give.
+
+    A repeated key makes an array if the schema allows one. Raises :class:`ParameterError` that
+    lists every issue and names ``item_id``.
+    """
+    from rye.cli.run.parameter_types import SchemaParameters
+
+    known = SchemaParameters(schema)
+    given: dict[str, list[str]] = {}
+    issues: list[str] = []
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            issues.append(f"{_quoted_start(pair)} is not of the form key=value")
+        else:
+            given.setdefault(key, []).append(text)
+    values: dict[str, Any] = {}
+    for key, texts in given.items():
+        if not known.accepts(key):
+            issues.append(_unknown(key, known.names()))
+            continue
+        try:
+            values[key] = _read_texts(key, texts, known)
+        except ValueError as error:
+            issues.append(f"{key}: {error}")
+    if issues:
+        raise ParameterError(
+            f"wrong parameters for {item_id!r}",
+            issues,
+            hint=f"see `rye show {item_id}`, or pass JSON with --params",
+        )
+    return values
+
+
+def _read_texts(key: str, texts: list[str], known: SchemaParameters) -> Any:
+    kind = known.type_of(key)
+    if len(texts) == 1:
+        value = _read(texts[0], kind)
+        if value is not _NO_VALUE:
+            return value
+    if "array" in kind.types:
+        return [_read_element(text, known.type_in(kind.items)) for text in texts]
+    if len(texts) > 1:
+        raise ValueError("given more than once")
+    raise ValueError(f"expected {_expected(kind)}")
+
+
+def _read_element(text: str, kind: ParameterType) -> Any:
+    value = _read(text, kind)
+    if value is _NO_VALUE:
+        raise ValueError(f"expected {_expected(kind)} for each")
+    return value
+
+
+def _read(text: str, kind: ParameterType) -> Any:
+    """Return the value, or ``_NO_VALUE`` if the type allows neither the JSON value nor text."""
+    if text in kind.choices or not kind.types or kind.types == {"string"}:
+        return text
+    value = _from_json(text)
+    if value is not _NO_VALUE and _fits(value, kind):
+        whole = isinstance(value, float) and value.is_integer() and "number" not in kind.types
+        return int(value) if whole else value
+    return text if "string" in kind.types else _NO_VALUE
+
+
+def _fits(value: Any, kind: ParameterType) -> bool:
+    from rye.cli.run.parameter_types import json_type
+
+    name = json_type(value)
+    if name == "integer" or (isinstance(value, float) and value.is_integer()):
+        return bool(kind.types & {"integer", "number"})
+    # Quotes that the caller typed are part of the text.
+    return name in kind.types and name != "string"
+
+
+def _from_json(text: str) -> Any:
+    import json
+
+    lowered = text.lower()
+    try:
+        return json.loads(
+            # True and False, as in Python, are accepted too.
+            lowered if lowered in ("true", "false") else text,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except (ValueError, RecursionError):
+        return _NO_VALUE
+
+
+def _finite(text: str) -> float:
+    import math
+
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
+
+
+def _expected(kind: ParameterType) -> str:
+    """Describe the type for an error message; the given value, maybe a secret, is not repeated."""
+    if kind.choices:
+        import json
+
+        return "one of " + ", ".join(json.dumps(choice) for choice in kind.choices)
+    return " or ".join([_NAMES.get(name, f"a {name}") for name in sorted(kind.types)])
+
+
+def _unknown(key: str, names: tuple[str, ...]) -> str:
+    from rye.suggestions import closest
+
+    similar = closest(key, names)
+    if similar:
+        return f"unknown parameter {_quoted_start(key)} (did you mean {similar[0]!r}?)"
+    known = f" (known: {', '.join(names)})" if names else ""
+    return f"unknown parameter {_quoted_start(key)}{known}"
+
+
+def _quoted_start(text: str) -> str:
+    """Quote the beginning of an argument; the rest may be a value that must not be repeated."""
+    return repr(text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 1]}…")

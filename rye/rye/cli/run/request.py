@@ -1,8 +1,7 @@
-"""What `rye run` is asked to do, and a reader for the plain form of its arguments.
+"""The arguments of `rye run`, and a parser for their usual form.
 
-The reader understands the same as click's, only without importing it, which would cost a third of
-the start. What it does not understand (help, misuse, what a newer option may bring) it leaves to
-click, so that there is one truth about usage.
+The parser accepts what click accepts, without the import of click, which takes a third of the
+start-up time. It leaves everything else (help, misuse, abbreviated options) to click.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ class RunRequest(Record, frozen=True):
 
     @property
     def has_parameters(self) -> bool:
-        """Whether there are any to read."""
+        """True if parameters were given."""
         return bool(self.pairs) or self.params is not None
 
 
 _FLAGS = {"--json": "json", "--dry-run": "dry_run", "--frozen": "frozen"}
-_VALUED = {"--params": "params", "--timeout": "timeout"}
+_OPTIONS = {"--params": "params", "--timeout": "timeout"}
 
 
-def read_plainly(arguments: Sequence[str]) -> RunRequest | None:
-    """The request, or ``None`` if the arguments are not of the plain form."""
+def parse_without_click(arguments: Sequence[str]) -> RunRequest | None:
+    """Return the request, or ``None`` if the arguments are left to click."""
     words: list[str] = []
     options: dict[str, str | bool] = {}
     rest = iter(arguments)
@@ -52,9 +51,9 @@ def read_plainly(arguments: Sequence[str]) -> RunRequest | None:
         else:
             name, equals, value = word.partition("=")
             given = value if equals else next(rest, None)
-            if name not in _VALUED or given is None:
+            if name not in _OPTIONS or given is None:
                 return None
-            options[_VALUED[name]] = given
+            options[_OPTIONS[name]] = given
     if not words or not words[0]:
         return None
     return _request(words, options)

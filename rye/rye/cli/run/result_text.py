@@ -1,4 +1,4 @@
-"""The end of a call for people: the exit code, what went wrong, and what is worth knowing."""
+"""What `rye run` prints about a result, and its exit code."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from rye.cli.output.errors import OTHER, TIMEOUT, exit_code_of_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from rye.executor.run.result import ExecutionResult
 
+    Rows = Iterator[tuple[str, str]]
+
 
 def fields_of(result: ExecutionResult) -> dict[str, Any]:
-    """The result for programs, under its own field names."""
+    """Return the result for ``--json``, under its own field names."""
     return {
         "success": result.success,
         "data": result.data,
@@ -25,20 +27,20 @@ def fields_of(result: ExecutionResult) -> dict[str, Any]:
 
 
 def exit_code_of(result: ExecutionResult) -> int:
-    """0 for success; else by the kind of the error, or the tool's own."""
+    """Return 0 for success, the tool's exit code if it failed, or the code for the error."""
     if result.success:
         return 0
     error_type = result.metadata.get("error_type")
     if result.metadata.get("timed_out"):
         return TIMEOUT
     if error_type == "ToolFailed":
-        own = result.metadata.get("return_code")
-        return own if isinstance(own, int) and 0 < own < 256 else OTHER
+        code = result.metadata.get("return_code")
+        return code if isinstance(code, int) and 0 < code < 256 else OTHER
     return exit_code_of_name(str(error_type))
 
 
 def failure_text(result: ExecutionResult) -> str:
-    """What went wrong. What the tool itself said of it was shown as it came."""
+    """Return the error without the tool's stderr, which was already shown."""
     metadata = result.metadata
     if metadata.get("error_type") != "ToolFailed" or not result.chain:
         return result.error or "the tool failed"
@@ -49,7 +51,7 @@ def failure_text(result: ExecutionResult) -> str:
 
 
 def notes_of(result: ExecutionResult) -> Iterator[str]:
-    """What a user would want to know although the tool did its work."""
+    """Yield what a user should know even if the tool succeeded."""
     metadata = result.metadata
     if ended := metadata.get("background_ended"):
         one = ended == 1
@@ -57,6 +59,64 @@ def notes_of(result: ExecutionResult) -> Iterator[str]:
         yield f"{processes} outlived the tool and {'was' if one else 'were'} ended"
     if survivors := metadata.get("survivors"):
         listed = ", ".join(map(str, survivors))
-        yield f"could not end what the tool had started (process {listed}); see `ps`"
+        yield f"could not end all processes of the tool; still running: {listed}; see `ps`"
     if fault := metadata.get("lockfile_error"):
         yield f"the tool ran, but could not be pinned: {fault}"
+
+
+# Dry runs
+
+
+def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the plan of a dry run: what would run, with what, and why it is trusted."""
+    from rye.cli.output.printing import plain
+
+    yield f"would run {plain(plan['item_id'])}:"
+    for name, text in (*_target_rows(plan), *_environment_rows(plan), *_trust_rows(plan)):
+        if text:
+            yield f"  {name:<13}{plain(text)}"
+
+
+def _target_rows(plan: Mapping[str, Any]) -> Rows:
+    if "argv" in plan:
+        import shlex
+
+        yield "command", shlex.join(map(str, plan["argv"]))
+        yield "directory", str(plan["cwd"])
+        yield "stdin", f"{plan['stdin_bytes']} bytes" if plan["stdin_bytes"] else ""
+    elif "request" in plan:
+        yield from _request_rows(plan["request"])
+    else:
+        yield "primitive", plan["primitive"]
+        yield "config", " ".join(plan["config_keys"])
+
+
+def _request_rows(request: Mapping[str, Any]) -> Rows:
+    from rye.cli.output.printing import json_text
+
+    body = request["body"]
+    yield "request", f"{request['method']} {request['url']}"
+    yield "headers", " ".join(request["header_names"])
+    yield "auth", request["auth"] or ""
+    yield "body", body if isinstance(body, str) else "" if body is None else json_text(body)
+    yield "mode", "" if request["mode"] == "sync" else request["mode"]
+
+
+def _environment_rows(plan: Mapping[str, Any]) -> Rows:
+    yield "timeout", "" if plan.get("timeout") is None else f"{plan['timeout']:g} s"
+    yield "environment", " ".join(plan["environment"])
+
+
+def _trust_rows(plan: Mapping[str, Any]) -> Rows:
+    from rye.cli.output.printing import shorten_paths
+
+    lock, count = plan["lock"], len(plan["dependencies"])
+    state = "none yet" if lock["state"] == "absent" else lock["state"]
+    yield "lock", f"{state}, {shorten_paths(lock['path'])}" if lock["path"] else state
+    yield "dependencies", f"{count} {'file' if count == 1 else 'files'}, verified" if count else ""
+    signatures = {one["item_id"]: one for one in plan["signatures"]}
+    for at, element in enumerate(plan["chain"]):
+        signed = signatures.get(element["item_id"])
+        by = f"signed by {signed['signer']}, {signed['standing']}" if signed else "built in"
+        text = f"{element['item_id']} {element['version']} ({element['space']}), {by}"
+        yield "chain" if at == 0 else "", text

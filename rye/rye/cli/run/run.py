@@ -5,12 +5,18 @@ from __future__ import annotations
 import signal
 import sys
 
-from rye.cli.output.errors import tell
+from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, is_terminal, print_json
-from rye.cli.output.progress import Progress
+from rye.cli.output.progress import RunningTime
 from rye.cli.run.interruption import Interrupted, Interruption
 from rye.cli.run.live_output import LiveOutput
-from rye.cli.run.result_text import exit_code_of, failure_text, fields_of, notes_of
+from rye.cli.run.result_text import (
+    exit_code_of,
+    failure_text,
+    fields_of,
+    notes_of,
+    plan_lines,
+)
 from rye.errors import RyeError
 
 TYPE_CHECKING = False
@@ -18,40 +24,40 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rye.cli.invocation import Surroundings
+    from rye.cli.invocation import Invocation
     from rye.cli.run.request import RunRequest
     from rye.executor.run.blocking import BlockingExecutor
     from rye.executor.run.result import ExecutionResult
 
 
-def run(request: RunRequest, surroundings: Surroundings) -> int:
-    """Run the tool, show its output, and return the exit code."""
+def run(request: RunRequest, invocation: Invocation) -> int:
+    """Run the tool, show its output and return the exit code."""
     interruption = Interruption()
-    progress = Progress(request.item_id, wanted=not request.json or is_terminal(sys.stdout))
-    output = LiveOutput(interruption, progress)
+    running_time = RunningTime(request.item_id, wanted=not request.json or is_terminal(sys.stdout))
+    output = LiveOutput(interruption, running_time)
     try:
         with interruption:
-            result = _result(request, surroundings, interruption, output, progress)
+            result = _result(request, invocation, interruption, output, running_time)
             _show(request, result, output)
     except Interrupted as end:
-        return _tell_end(end, interruption, output)
+        return _report_interruption(end, interruption, output)
     return exit_code_of(result)
 
 
 def _result(
     request: RunRequest,
-    surroundings: Surroundings,
+    invocation: Invocation,
     interruption: Interruption,
     output: LiveOutput,
-    progress: Progress,
+    running_time: RunningTime,
 ) -> ExecutionResult:
     from rye.executor.run.blocking import BlockingExecutor
 
     try:
-        with BlockingExecutor(surroundings.context, start_helper=not request.dry_run) as executor:
+        with BlockingExecutor(invocation.context, start_helper=not request.dry_run) as executor:
             parameters = _parameters(request, executor)
             interruption.tool_began = True
-            progress.start()
+            running_time.start()
             return executor.execute(
                 request.item_id,
                 parameters,
@@ -67,33 +73,31 @@ def _result(
         failed = failure_of(error)
         return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata)
     finally:
-        progress.stop()
+        running_time.stop()
 
 
 def _parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str, Any] | None:
-    """The values of ``--params``, and those of ``key=value`` as the tool's schema has them."""
+    """Return the values of ``--params``, and of ``key=value`` as the tool's schema has them."""
     if not request.has_parameters:
         return None
-    from rye.cli.run.parameters import params_object
+    from rye.cli.run.parameters import params_object, parse_pairs
 
     # First, since it may wait for stdin: the tool is read right before it is verified.
     given = params_object(request)
     if request.pairs:
-        from rye.cli.run.values import parse_values
-
         schema = executor.declared_schema(request.item_id)
-        given |= parse_values(request.pairs, schema, item_id=request.item_id)
+        given |= parse_pairs(request.pairs, schema, item_id=request.item_id)
     return given
 
 
-def _tell_end(end: Interrupted, interruption: Interruption, output: LiveOutput) -> int:
+def _report_interruption(end: Interrupted, interruption: Interruption, output: LiveOutput) -> int:
     if end.number == signal.SIGPIPE:
         raise BrokenPipeError from None
-    output.break_off()
+    output.finish_interrupted()
     if end.number == signal.SIGINT and is_terminal(sys.stderr):
-        echo(err=True)  # after the ^C that the terminal shows
-    ended = "; the tool and what it started were ended" if interruption.tool_began else ""
-    tell(f"interrupted{ended}")
+        echo(err=True)  # a newline after the ^C on the terminal
+    ended = "; the tool and its processes were ended" if interruption.tool_began else ""
+    print_error(f"interrupted{ended}")
     return end.exit_code
 
 
@@ -102,8 +106,6 @@ def _show(request: RunRequest, result: ExecutionResult, output: LiveOutput) -> N
         print_json(fields_of(result))
         return
     if "plan" in result.metadata:
-        from rye.cli.run.plan_text import plan_lines
-
         for line in plan_lines(result.metadata["plan"]):
             echo(line)
     elif "return_code" in result.metadata:
@@ -112,5 +114,5 @@ def _show(request: RunRequest, result: ExecutionResult, output: LiveOutput) -> N
         output.show(result.data)
     messages = [] if result.success else [failure_text(result)]
     for message in (*messages, *notes_of(result)):
-        output.make_room()
-        tell(message)
+        output.end_open_line()
+        print_error(message)

@@ -1,1 +1,1 @@
-"""Whose signature files bear, and one's own for them."""
+"""Signing and verifying files: which files arguments name, and the user's key."""

@@ -1,9 +1,8 @@
-"""The files that arguments like ``PATH``, ``ITEM`` and ``GLOB`` mean.
+"""The files that the arguments ``PATH``, ``ITEM`` and ``GLOB`` name.
 
-An existing file is a path; otherwise what has ``*``, ``?`` or ``[`` in it is a glob, and anything
-else is an item id. A glob is held against the ids and against the paths of the files below the
-``tools`` folders, and never leads to a file elsewhere. ``*`` stays within one part, ``**`` stands
-for any number of parts.
+An argument is a path if that file exists, a glob if it contains ``*``, ``?`` or ``[``, and
+otherwise an item id. A glob matches the ids and the paths of files below the ``tools`` directories,
+and no other files. ``*`` matches within one part of a path, ``**`` matches any number of parts.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ class Target(NamedTuple):
     """One file."""
 
     item_id: str
-    """The id, if the file lies where items do; otherwise the path."""
+    """The id if the file is below a ``tools`` directory; otherwise the path."""
     path: Path
     root: Path
-    """The folder that the file must not leave."""
+    """The directory that must contain the file, also after symbolic links are followed."""
 
 
 def find_targets(
     texts: Iterable[str], resolver: Resolver, cwd: Path, *, globbed: Sequence[Space]
 ) -> tuple[Target, ...]:
-    """Every file that the texts mean, each once, in the order of the texts.
+    """Return the files that the texts name, each once, in the order of the texts.
 
-    Globs look into the spaces of ``globbed``. Raises :class:`ItemNotFoundError` for what means
-    nothing, and what resolving an id raises.
+    Globs search the spaces in ``globbed``. Raises :class:`ItemNotFoundError` for a text that
+    matches nothing, and the errors of resolving an id.
     """
     found: dict[str, Target] = {}
     for text in texts:
-        for target in _meant(text, resolver, cwd, globbed):
+        for target in _targets_of(text, resolver, cwd, globbed):
             found.setdefault(os.path.realpath(target.path), target)
     return tuple(found.values())
 
 
 def items_of(resolver: Resolver, spaces: Iterable[Space]) -> list[Target]:
-    """Every file of the spaces that may be an item, or be needed by one."""
+    """Return every file in the spaces that is an item or may be used by one."""
     return [
         Target(found.item_id, found.path, found.space.root)
         for space in spaces
@@ -57,33 +56,33 @@ def items_of(resolver: Resolver, spaces: Iterable[Space]) -> list[Target]:
 
 
 def own_spaces(resolver: Resolver) -> tuple[Space, ...]:
-    """Those that are the user's to change."""
+    """The spaces that the user may change."""
     return tuple(space for space in resolver.spaces if space.name != "system")
 
 
-def _meant(text: str, resolver: Resolver, cwd: Path, globbed: Sequence[Space]) -> list[Target]:
+def _targets_of(text: str, resolver: Resolver, cwd: Path, globbed: Sequence[Space]) -> list[Target]:
     path = Path(os.path.normpath(cwd / text)) if text and "\0" not in text else None
     if path is not None and path.is_file():
-        return [_at(path, resolver)]
+        return [_from_path(path, resolver)]
     if not _GLOB.isdisjoint(text):
         matching = [one for one in items_of(resolver, globbed) if _matches(one, text, cwd)]
         if not matching:
             raise ItemNotFoundError(
                 f"nothing matches {text!r}",
-                hint="a glob is held against item ids and paths: '**' is all, 'team/*' a folder",
+                hint="a glob matches item ids and paths, for example '**' or 'team/*'",
             )
         return matching
     if path is not None and path.is_dir() and not _is_item(text, resolver):
         raise ItemNotFoundError(
-            f"{path} is a folder, and no item", hint=f"for what is in it, pass '{text}/**'"
+            f"{path} is a directory", hint=f"to name the files in it, pass '{text}/**'"
         )
     if text.startswith(("/", "./", "../", "~")):
-        raise ItemNotFoundError(f"there is no file {text}", hint="check the path")
-    return [_of_item(resolver.resolve(text))]
+        raise ItemNotFoundError(f"file not found: {text}", hint="check the path")
+    return [_from_item(resolver.resolve(text))]
 
 
-def _at(path: Path, resolver: Resolver) -> Target:
-    # A folder on the way may be a link, also to the project itself.
+def _from_path(path: Path, resolver: Resolver) -> Target:
+    # A parent directory may be a symbolic link, even to the project itself.
     for name in (path, Path(os.path.realpath(path.parent), path.name)):
         for space in resolver.spaces:
             if name.is_relative_to(space.tools):
@@ -100,10 +99,10 @@ def _is_item(text: str, resolver: Resolver) -> bool:
     return True
 
 
-def _of_item(found: Resolution) -> Target:
+def _from_item(found: Resolution) -> Target:
     if found.path is None:
         raise ItemNotFoundError(
-            f"{found.item_id} is a primitive without a file", hint="name an item that has one"
+            f"{found.item_id} is a primitive without a file", hint="name another item"
         )
     return Target(found.item_id, found.path, found.space.root)
 

@@ -1,7 +1,7 @@
-"""What a JSON Schema says of each parameter, as far as a command line needs it.
+"""The types that a JSON Schema allows for each parameter of a tool.
 
-This does not validate: it finds the types that a text may be read as. What is given to the tool is
-validated against the whole schema before it runs.
+They decide how the text of a command line is read. Nothing is validated here: the executor
+validates the parameters against the whole schema before the tool runs.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
 
     Schema = Mapping[str, Any]
     Limits = tuple[frozenset[str] | None, list[Any] | None]
-    """Types and choices; ``None`` where the schema does not limit them."""
+    """Types and choices; ``None`` if the schema does not restrict them."""
 
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 _CONDITIONAL = ("then", "else")
-# Nobody nests alternatives deeper than this.
+# Real schemas do not nest alternatives deeper than this.
 _MAX_DEPTH = 16
 
 
-class Shape(Record, frozen=True, kw_only=True):
-    """What may be given for one parameter."""
+class ParameterType(Record, frozen=True, kw_only=True):
+    """The values that one parameter may have."""
 
     types: frozenset[str]
-    """The names of JSON types; empty if the schema does not say."""
+    """Names of JSON types; empty if the schema does not restrict them."""
     choices: tuple[Any, ...]
-    """The values of ``enum`` and ``const``, if nothing else is allowed."""
+    """The values of ``enum`` and ``const``, if no others are allowed."""
     items: Schema
-    """Of an array: the schema of what it holds."""
+    """The schema of the elements, for an array."""
     description: str
 
 
-class Parameters:
-    """The parameters that a tool's schema knows."""
+class SchemaParameters:
+    """The parameters that a tool's schema describes."""
 
     def __init__(self, schema: Schema | None) -> None:
         self._root: Schema = schema if isinstance(schema, Mapping) else {}
         self._parts = self._all_parts(self._root)
 
     def names(self) -> tuple[str, ...]:
-        """Those that are named, in the order of the schema."""
+        """The names in ``properties``, in the order of the schema."""
         found: dict[str, None] = {}
         for part in self._parts:
             properties = part.get("properties")
@@ -55,39 +55,44 @@ class Parameters:
                 found.update(dict.fromkeys(map(str, properties)))
         return tuple(found)
 
-    def takes(self, name: str) -> bool:
-        """Whether the schema means to allow it: a schema that names its parameters and says
-        nothing of others is taken to be complete."""
-        if name in self.names() or self._patterned(name) is not None:
+    def accepts(self, name: str) -> bool:
+        """True if the schema allows the parameter.
+
+        A schema that names parameters and has no ``additionalProperties`` allows no others here,
+        unlike in JSON Schema: an unknown name is most likely a typing mistake.
+        """
+        if name in self.names() or self._pattern_schema(name) is not None:
             return True
-        others = [part["additionalProperties"] for part in self._parts if _mentions_others(part)]
+        others = [
+            part["additionalProperties"] for part in self._parts if "additionalProperties" in part
+        ]
         if others:
             return all(other is not False for other in others)
         return not self.names()
 
-    def shape(self, name: str) -> Shape:
-        """What the schema says of one parameter; of an unknown one, nothing."""
+    def type_of(self, name: str) -> ParameterType:
+        """Return the type of a parameter; an unknown one is not restricted."""
         for part in self._parts:
             properties = part.get("properties")
             if isinstance(properties, Mapping) and name in properties:
-                return self.shape_of(properties[name])
-        patterned = self._patterned(name)
-        if patterned is not None:
-            return self.shape_of(patterned)
+                return self.type_in(properties[name])
+        by_pattern = self._pattern_schema(name)
+        if by_pattern is not None:
+            return self.type_in(by_pattern)
         for part in self._parts:
-            if _mentions_others(part):
-                return self.shape_of(part["additionalProperties"])
-        return self.shape_of({})
+            if "additionalProperties" in part:
+                return self.type_in(part["additionalProperties"])
+        return self.type_in({})
 
-    def shape_of(self, schema: Any) -> Shape:
-        """What one schema allows, with its references and alternatives followed."""
+    def type_in(self, schema: Any) -> ParameterType:
+        """Return the type that a schema allows; references and alternatives are followed."""
         types, choices = self._allowed(schema, {})
         items: Any = {}
         description = ""
         for part in self._all_parts(schema):
             items = items or part.get("items")
             description = description or str(part.get("description") or "")
-        return Shape(
+        return ParameterType(
             types=types or frozenset(),
             choices=tuple(choices or ()),
             items=items if isinstance(items, Mapping) else {},
@@ -95,8 +100,8 @@ class Parameters:
         )
 
     def _allowed(self, schema: Any, known: dict[int, Limits], depth: int = 0) -> Limits:
-        """``known`` has what was looked at before, so that a schema whose parts refer to each
-        other, and to itself, is gone through once."""
+        """``known`` contains the schemas that were visited, so that each is visited once even if
+        it refers to itself."""
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return None, None
         if id(schema) in known:
@@ -120,7 +125,7 @@ class Parameters:
         return types, choices
 
     def _all_parts(self, schema: Any) -> list[Schema]:
-        """The schema and all that it is composed of, each part once."""
+        """The schema and all its subschemas, each once."""
         found: dict[int, Schema] = {}
         self._collect(schema, found, 0)
         return list(found.values())
@@ -136,14 +141,14 @@ class Parameters:
         for key in _CONDITIONAL:
             self._collect(schema.get(key), found, depth + 1)
 
-    def _patterned(self, name: str) -> Any:
+    def _pattern_schema(self, name: str) -> Any:
         for part in self._parts:
             patterns = part.get("patternProperties")
             for pattern, schema in patterns.items() if isinstance(patterns, Mapping) else ():
                 try:
                     if re.search(pattern, name):
                         return schema
-                except re.error:  # legal in another dialect; the validation decides
+                except re.error:  # valid in another dialect; the validation decides
                     return schema
         return None
 
@@ -161,20 +166,16 @@ def _own_limits(schema: Schema) -> tuple[frozenset[str] | None, list[Any] | None
     elif isinstance(schema.get("enum"), list):
         choices = list(schema["enum"])
     if types is None and choices is not None:
-        types = frozenset(map(type_name, choices))
+        types = frozenset(map(json_type, choices))
     return types, choices
 
 
-def type_name(value: Any) -> str:
-    """The JSON type of a value."""
+def json_type(value: Any) -> str:
+    """Return the name of a value's JSON type."""
     if isinstance(value, bool):
         return "boolean"
     kinds = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
     return "null" if value is None else kinds.get(type(value), "object")
-
-
-def _mentions_others(part: Schema) -> bool:
-    return "additionalProperties" in part
 
 
 def _list(value: Any) -> list[Any]:

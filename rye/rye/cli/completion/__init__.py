@@ -1,1 +1,0 @@
-"""What a shell offers when Tab is pressed."""

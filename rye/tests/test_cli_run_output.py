@@ -1,0 +1,150 @@
+"""`rye run`: the output of a tool on a pipe, on a terminal and as JSON."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_http import LoopbackServer, respond
+from rye_command import Completed, InProcessRye, Terminal, without_progress
+from rye_project import HTTP_CLIENT, SUBPROCESS, Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path, shipped_system=True)
+
+
+@pytest.fixture
+def run(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> InProcessRye:
+    return InProcessRye(project.path, project.user, monkeypatch, capfd)
+
+
+def says(project: Project, script: str, name: str = "tools/says", **fields: Any) -> str:
+    """Add a tool that runs a shell script."""
+    project.command(name, "/bin/sh", "-c", script, **fields)
+    return name
+
+
+def on_terminal(project: Project, *args: str) -> tuple[int, str]:
+    with Terminal(*args, cwd=project.path, user=project.user) as terminal:
+        code = terminal.finish()
+        return code, without_progress(terminal.shown)
+
+
+@pytest.mark.parametrize(
+    ("script", "shown"),
+    [
+        ("printf 'no end'", "no end"),
+        ("echo text", "text\n"),
+        ("echo '{\"b\":  1.10}'", '{"b":  1.10}\n'),
+        ("echo 1.10", "1.10\n"),
+        ("printf '%s\\n' '\"a text\\nof two lines\"'", "a text\nof two lines\n"),
+        ("printf '%s' '\"with its own end\\n\"'", "with its own end\n"),
+        ("echo '\"not\" json'", '"not" json\n'),
+        ("printf ' '", " "),
+        ("printf '\\033[31mred\\033[0m\\n'", "\x1b[31mred\x1b[0m\n"),
+        ("true", ""),
+    ],
+)
+def test_a_pipe_gets_the_output_unchanged(
+    project: Project, run: InProcessRye, script: str, shown: str
+) -> None:
+    assert run("run", says(project, script)) == Completed(0, shown, "")
+
+
+def test_large_output_is_complete(project: Project, run: InProcessRye) -> None:
+    done = run("run", says(project, "seq 1 200000"))
+    assert done.stdout == "".join(f"{n}\n" for n in range(1, 200001))
+
+
+def test_json_on_a_terminal_is_indented_and_ends_in_a_newline(project: Project) -> None:
+    tool = says(project, 'echo \'{"a": [1], "b": "\\u009b31m"}\'; printf aside >&2')
+    code, shown = on_terminal(project, "run", tool)
+    assert code == 0
+    assert shown == 'aside{\n  "a": [\n    1\n  ],\n  "b": "\\x9b31m"\n}\n'
+
+
+def test_a_terminal_gets_lines_as_they_arrive(project: Project, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    says(project, f"echo '[INFO] begun'; read _ < {go}; printf 'no end'")
+    with Terminal("run", "tools/says", cwd=project.path, user=project.user) as terminal:
+        terminal.wait_for("[INFO] begun\n")
+        go.write_text("\n")
+        assert terminal.finish() == 0
+        assert without_progress(terminal.shown) == "[INFO] begun\nno end\n"
+
+
+def test_a_pipe_gets_lines_that_begin_with_a_quote_as_they_arrive(
+    project: Project, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    says(project, f"""echo '"a","b"'; read _ < {go}; echo '"c","d"'""")
+    reading, writing = os.pipe()
+    with (
+        os.fdopen(reading) as lines,
+        Terminal("run", "tools/says", cwd=project.path, user=project.user, stdout=writing) as end,
+    ):
+        os.close(writing)
+        assert lines.readline() == '"a","b"\n'
+        go.write_text("\n")
+        assert lines.read() == '"c","d"\n'
+        assert end.finish() == 0
+
+
+def test_stderr_appears_while_the_tool_runs(project: Project, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    says(project, f"echo begun >&2; read _ < {go}; echo done")
+    with Terminal("run", "tools/says", cwd=project.path, user=project.user) as terminal:
+        terminal.wait_for("begun\n")
+        go.write_text("\n")
+        assert terminal.finish() == 0
+        assert without_progress(terminal.shown) == "begun\ndone\n"
+
+
+def test_the_running_time_of_a_silent_tool_is_shown(project: Project, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    says(project, f"read _ < {go}; echo spoken")
+    with Terminal("run", "tools/says", cwd=project.path, user=project.user) as terminal:
+        terminal.wait_for("running tools/says … 1 s")
+        go.write_text("\n")
+        assert terminal.finish() == 0
+        # The line is removed before the tool's first output.
+        assert terminal.shown.endswith("s\r\x1b[2Kspoken\n")
+
+
+def test_the_body_of_a_response_is_shown(project: Project, run: InProcessRye) -> None:
+    with LoopbackServer() as server:
+        project.yaml(
+            "tools/json",
+            executor_id=HTTP_CLIENT,
+            config={"url": server.on("/json", respond(json={"id": 7}))},
+        )
+        project.yaml(
+            "tools/missing",
+            executor_id=HTTP_CLIENT,
+            config={"url": server.on("/missing", respond(404, json={"why": "missing"}))},
+        )
+        assert run("run", "tools/json") == Completed(0, '{"id": 7}\n', "")
+        missing = run("run", "tools/missing")
+    assert (missing.code, missing.stdout) == (1, '{"why": "missing"}\n')
+    assert missing.stderr.startswith("rye: 'tools/missing': HTTP 404")
+
+
+def test_json_prints_only_the_result(project: Project, run: InProcessRye) -> None:
+    done = run("run", says(project, "echo out; echo aside >&2; exit 7"), "--json")
+    assert (done.code, done.stderr) == (7, "")
+    result = json.loads(done.stdout)
+    assert list(result) == ["success", "data", "error", "duration_ms", "chain", "metadata"]
+    assert result["success"] is False
+    assert result["data"] == {"stdout": "out\n", "stderr": "aside\n", "return_code": 7}
+    assert result["error"] == "'tools/says' ended with exit code 7: aside"
+    assert [one["item_id"] for one in result["chain"]] == ["tools/says", SUBPROCESS]
+    assert result["metadata"]["error_type"] == "ToolFailed"

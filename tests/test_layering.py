@@ -65,7 +65,7 @@ def test_every_room_of_the_executor_has_its_place() -> None:
     assert found - {"__init__", "integrity_verifier"} == set(ROOMS)
 
 
-BEFORE = ["cache", "context", "errors", "formats", "ownership"]
+BEFORE = ["cache", "context", "errors", "formats", "ownership", "suggestions"]
 
 
 @pytest.mark.parametrize("name", BEFORE)

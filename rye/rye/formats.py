@@ -1,14 +1,14 @@
-"""Which extension is read how: the table in ``.ai/formats.yaml`` of the system space."""
+"""How to read a file by its extension: the table in ``.ai/formats.yaml`` of the system space."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from lilux.patterns import pattern
 from lilux.record import Record
 
 from rye.errors import ItemFormatError
@@ -23,62 +23,62 @@ else:
 
 _KINDS = ("python", "yaml", "block")
 _TABLE = Path(__file__).parent / ".ai" / "formats.yaml"
-_HINT = "install rye again"
+_HINT = "reinstall rye"
 
 
 class Format(Record, frozen=True, kw_only=True):
-    """How to read a file, and the sign that begins a comment line in it."""
+    """How to read a file, and the marker that starts a comment line in it."""
 
     kind: Kind
     comment: str
 
 
 class FormatTable(Record, frozen=True, kw_only=True):
-    """The whole of the data."""
+    """The contents of ``formats.yaml``."""
 
     formats: Mapping[str, Format]
-    """By extension with its dot, in the order in which files are looked for."""
+    """Formats by extension (with its dot), in the order in which files are searched."""
     never: frozenset[str]
-    """Extensions of files that are no items."""
+    """Extensions of files that are never items."""
     skipped: frozenset[str]
-    """Folders that hold no items."""
+    """Names of folders that never contain items."""
 
 
 FALLBACK = Format(kind="block", comment="#")
 
-# Editors leave copies such as `tool.py~`; a copy must not become the tool when that is deleted.
-_EXTENSION = pattern(r"(\.[A-Za-z0-9_+-]{1,16})?")
+# Editors leave copies such as `tool.py~`; a copy must not replace a deleted tool.
+_EXTENSION = r"(\.[A-Za-z0-9_+-]{1,16})?"
 
 
 def format_of(path: Path) -> Format:
-    """By the extension alone, as it is spelled; ``#`` comments if it is unknown."""
+    """The format for the exact extension; a block with ``#`` if it is unknown."""
     return format_table().formats.get(os.path.splitext(path)[1], FALLBACK)  # noqa: PTH122 - hot
 
 
 @cache
 def known_extensions() -> tuple[str, ...]:
-    """Those of the table, in its order."""
+    """The extensions in the table, in its order."""
     return tuple(format_table().formats)
 
 
 def may_be_item(extension: str) -> bool:
-    """Whether a file of an extension that is not in the table may still be an item."""
-    return extension not in format_table().never and _EXTENSION.fullmatch(extension) is not None
+    """True if a file with an extension that is not in the table may be an item."""
+    return extension not in format_table().never and re.fullmatch(_EXTENSION, extension) is not None
 
 
 @cache
 def format_table() -> FormatTable:
-    """Read once a process; raises :class:`ItemFormatError` if the installation is broken."""
+    """The table, read once. Raises :class:`ItemFormatError` if the installation is broken."""
     return read_table(_TABLE)
 
 
 def read_table(path: Path) -> FormatTable:
-    """The table in that file, every field checked."""
+    """Read and check the table in ``path``."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         data = json.loads("\n".join(line for line in lines if not line.startswith("#")))
     except (OSError, ValueError) as error:
-        raise ItemFormatError(path, f"is not the table of formats ({error})", hint=_HINT) from None
+        raise ItemFormatError(path, f"is not a table of formats ({error})", hint=_HINT) from None
     try:
         return FormatTable(
             formats=dict(_entries(data["formats"])),
@@ -86,7 +86,7 @@ def read_table(path: Path) -> FormatTable:
             skipped=frozenset(_texts(data["skipped"])),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ItemFormatError(path, f"is not the table of formats ({error})", hint=_HINT) from None
+        raise ItemFormatError(path, f"is not a table of formats ({error})", hint=_HINT) from None
 
 
 def _entries(rows: Any) -> list[tuple[str, Format]]:
@@ -104,5 +104,5 @@ def _entries(rows: Any) -> list[tuple[str, Format]]:
 
 def _texts(values: Any) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise TypeError("expected a list of texts")
+        raise TypeError("expected a list of strings")
     return values

@@ -147,4 +147,4 @@ def test_a_signed_tool_under_another_extension_is_read_as_that_and_is_no_item(
     """The same bytes may mean something else in another language: what is signed is the text."""
     tool = project.tool("t.yaml", text("good"))
     tool.rename(tool.with_suffix(".py"))
-    assert "declares no metadata" in refused(project.run("t"), "NoMetadataError")
+    assert "is not a tool: it has no metadata" in refused(project.run("t"), "NoMetadataError")

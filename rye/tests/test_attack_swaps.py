@@ -198,6 +198,6 @@ def test_a_python_tool_exchanged_when_its_interpreter_starts_does_not_run(
     changed = split_signature(evil.read_bytes(), "#").content_hash
     result = project.run("t", {"tool_integrity": changed})
     assert not result.success
-    assert f"{tool} was changed after it was verified, and was not run; run it again" in str(
+    assert f"{tool} changed after it was verified and was not run; run it again" in str(
         result.error
     )

@@ -131,7 +131,7 @@ class TestOneEntry:
 
     def test_a_helper_file_is_not_an_item(self, project: Project) -> None:
         write(project, "helper.py", "x = 1\n")
-        with pytest.raises(NoMetadataError, match="declares no metadata, so it is no item"):
+        with pytest.raises(NoMetadataError, match="is not a tool: it has no metadata"):
             Catalogue(project.context).entry("helper")
 
     def test_a_library_is_returned(self, project: Project) -> None:

@@ -13,8 +13,7 @@ from lilux.primitives.lockfile import Lockfile, LockfileRoot
 from lilux.primitives.signing import compute_key_fingerprint
 from rye.cache.disk import cache_of
 from rye.executor.locks.file import lockfile_from_json, lockfile_to_json
-from rye.items.element import Metadata
-from rye.items.stored_metadata import metadata_from_json, metadata_to_json
+from rye.items.element import Metadata, metadata_from_json, metadata_to_json
 from rye.trust.key_format import render_trusted_key, trusted_key
 from rye_project import Project
 from trust_world import CREATED, Key

@@ -1,4 +1,4 @@
-"""The environment of a chain: who overrides whom, and what a checkout cannot choose."""
+"""The environment of a chain: precedence, and what a checkout cannot choose."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_tool_overrides_its_runtime_and_the_runtime_the_machine(workshop: Work
 
 
 def test_only_declared_variables_override(workshop: Workshop) -> None:
-    """A tool with rules of its own does not bring the machine's value back over its runtime's."""
+    """A tool's rules must not restore the machine's value over its runtime's."""
     tool = workshop.element("t.py", env_config={"env": {"OTHER": "x"}})
     runtime = workshop.element("r.yaml", env_config={"env": {"LEVEL": "runtime"}})
     (workshop.project / ".env").write_text("LEVEL=dotenv\n")
@@ -59,7 +59,7 @@ def test_a_tools_template_sees_the_values_of_its_runtime(workshop: Workshop) -> 
     assert env["FULL"] == "machine/runtime/tool"
 
 
-def test_dotenv_lies_between_the_machine_and_the_chain(workshop: Workshop) -> None:
+def test_dotenv_overrides_the_machine_and_the_chain_overrides_dotenv(workshop: Workshop) -> None:
     (workshop.project / ".env").write_text("LEVEL=dotenv\nFROM_FILE=${LEVEL} {x} $(id)\n")
     runtime = workshop.element("r.yaml", env_config={"env": {"SEEN": "${FROM_FILE}"}})
     env = resolve_chain_env([runtime, workshop.primitive()], workshop.context).env
@@ -85,18 +85,18 @@ def test_an_interpreter_is_found_in_the_project(workshop: Workshop) -> None:
     ],
 )
 @pytest.mark.parametrize("space", ["project", "user", "system"])
-def test_what_came_with_a_checkout_is_run_for_tools_of_the_project_only(
+def test_an_interpreter_of_a_checkout_runs_only_tools_of_the_project(
     workshop: Workshop, planted: str, rules: dict[str, str], space: SpaceName
 ) -> None:
-    brought = executable(workshop.project / planted)
+    planted_path = executable(workshop.project / planted)
     interpreter = {**rules, "var": "RYE_X", "fallback": "/bin/sh"}
     runtime = workshop.element("r.yaml", space="system", env_config={"interpreter": interpreter})
     tool = workshop.element("t.x", space=space)
     env = resolve_chain_env([tool, runtime, workshop.primitive()], workshop.context).env
-    assert env["RYE_X"] == (str(brought) if space == "project" else "/bin/sh")
+    assert env["RYE_X"] == (str(planted_path) if space == "project" else "/bin/sh")
 
 
-def test_a_runtime_by_itself_runs_in_the_environment_of_the_project(workshop: Workshop) -> None:
+def test_a_runtime_called_directly_uses_the_interpreter_of_the_project(workshop: Workshop) -> None:
     python = executable(workshop.project / ".venv/bin/python")
     rules = {"interpreter": {"type": "venv_python", "var": "RYE_PYTHON", "fallback": "/bin/sh"}}
     for kind, expected in (("runtime", str(python)), ("tool", "/bin/sh")):
@@ -105,7 +105,7 @@ def test_a_runtime_by_itself_runs_in_the_environment_of_the_project(workshop: Wo
         assert env["RYE_PYTHON"] == expected
 
 
-def test_in_the_home_folder_the_environment_is_the_user_s_own(workshop: Workshop) -> None:
+def test_in_the_home_directory_the_users_interpreter_is_used(workshop: Workshop) -> None:
     python = executable(workshop.project / ".venv/bin/python")
     at_home = Context(
         project_path=workshop.project,
@@ -129,22 +129,22 @@ def test_a_tool_may_choose_another_interpreter(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fallback", "what"),
+    ("fallback", "problem"),
     [
-        (None, "nothing was found"),
-        ("no-such-thing", "'no-such-thing' is not an executable here"),
-        ("/no/such/thing", "'/no/such/thing' is not an executable here"),
+        (None, "none was found"),
+        ("no-such-thing", "'no-such-thing' is not an executable on this machine"),
+        ("/no/such/thing", "'/no/such/thing' is not an executable on this machine"),
     ],
 )
 def test_a_missing_interpreter_names_the_runtime_and_what_to_do(
-    workshop: Workshop, fallback: str | None, what: str
+    workshop: Workshop, fallback: str | None, problem: str
 ) -> None:
     rules = {"type": "system_binary", "binary": "no-such", "var": "RYE_X", "fallback": fallback}
     runtime = workshop.element("lang/r.yaml", env_config={"interpreter": rules})
     with pytest.raises(InterpreterMissingError) as caught:
         resolve_chain_env([runtime, workshop.primitive()], workshop.context)
     assert str(caught.value) == (
-        f"the interpreter of 'lang/r' ({runtime.path}) is missing: {what}; "
+        f"the interpreter of 'lang/r' ({runtime.path}) is missing: {problem}; "
         "install it, or set RYE_X in the env_config of the tool"
     )
 
@@ -174,39 +174,28 @@ def test_a_malformed_declaration_names_file_and_field(workshop: Workshop) -> Non
         resolve_chain_env([runtime, workshop.primitive()], workshop.context)
     assert str(caught.value) == (
         f"{runtime.path}: env_config.env.N: expected a string, got int; quote it; "
-        "mend the env_config"
+        "fix the env_config"
     )
 
 
-def test_a_dotenv_that_is_no_text_is_an_error(workshop: Workshop) -> None:
+def test_a_dotenv_that_is_not_text_is_an_error(workshop: Workshop) -> None:
     (workshop.project / ".env").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigurationError, match="is not UTF-8 text; fix or remove it"):
         resolve_chain_env([workshop.primitive()], workshop.context)
 
 
-def test_values_stay_out_of_the_repr(workshop: Workshop) -> None:
+def test_values_are_not_part_of_the_repr(workshop: Workshop) -> None:
     workshop.environ["TOKEN"] = "hunter2"
     assert "hunter2" not in repr(resolve_chain_env([workshop.primitive()], workshop.context))
 
 
-# ── asked again and again ────────────────────────────────────────────────────────────────────
+# ── resolved again and again ─────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("declares", [False, True])
-def test_an_environment_that_did_not_change_is_the_same_object(
+def test_a_dotenv_that_appears_changes_or_disappears_is_noticed(
     workshop: Workshop, declares: bool
 ) -> None:
-    (workshop.project / ".env").write_text("A=1\n")
-    rules = {"env": {"LEVEL": "tool"}} if declares else None
-    chain = [workshop.element("t.py", env_config=rules), workshop.primitive()]
-    environments = Environments(workshop.context)
-    first = environments.resolve(chain)
-    assert first == resolve_chain_env(chain, workshop.context)
-    assert environments.resolve(chain) is first
-
-
-@pytest.mark.parametrize("declares", [False, True])
-def test_a_dotenv_that_comes_changes_or_goes_is_noticed(workshop: Workshop, declares: bool) -> None:
     rules = {"env": {"LEVEL": "tool"}} if declares else None
     chain = [workshop.element("t.py", env_config=rules), workshop.primitive()]
     environments = Environments(workshop.context)
@@ -220,7 +209,7 @@ def test_a_dotenv_that_comes_changes_or_goes_is_noticed(workshop: Workshop, decl
     assert "A" not in environments.resolve(chain).env
 
 
-def test_a_dotenv_that_cannot_be_used_is_an_error_every_time(workshop: Workshop) -> None:
+def test_an_invalid_dotenv_is_an_error_every_time(workshop: Workshop) -> None:
     (workshop.project / ".env").write_bytes(b"\xff\n")
     environments = Environments(workshop.context)
     for _ in range(2):

@@ -7,47 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rye.errors import ConfigTemplateError, ParameterError
+from config_builds import build, one_tool, tool_file
+from rye.errors import ConfigTemplateError
 from rye.executor.chain.anchor import resolve_anchor
-from rye.executor.config.build import ExecutionConfig, build_execution_config
+from rye.executor.config.build import build_execution_config
 from rye.executor.config.environment import ChainEnvironment
-from rye.items.element import ChainElement
-from rye_elements import HTTP_CLIENT, Workshop
-
-TRICKY = "${SECRET} {env} {params_json} {tool_path} $(rm) `rm` 'q' \"d\"\n-- {command}"
+from rye_elements import Workshop
 
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
     return Workshop(tmp_path)
-
-
-def tool_file(workshop: Workshop) -> Path:
-    return workshop.tools("project") / "a" / "tool.py"
-
-
-def build(
-    workshop: Workshop,
-    chain: list[ChainElement],
-    parameters: dict[str, Any] | None = None,
-    env: dict[str, str] | None = None,
-    **options: Any,
-) -> ExecutionConfig:
-    anchor = resolve_anchor(chain, workshop.context)
-    variables = {"SECRET": "hunter2", **(env or {})}
-    return build_execution_config(
-        chain, parameters or {}, variables, anchor, workshop.context, **options
-    )
-
-
-def one_tool(workshop: Workshop, config: dict[str, Any], **metadata: Any) -> list[ChainElement]:
-    return [workshop.element("a/tool.py", config=config, **metadata), workshop.primitive()]
-
-
-def args(workshop: Workshop, templates: list[Any], parameters: dict[str, Any]) -> list[str]:
-    chain = one_tool(workshop, {"command": "x", "args": templates})
-    result: list[str] = build(workshop, chain, parameters).config["args"]
-    return result
 
 
 def test_a_tool_overrides_its_runtime_key_by_key(workshop: Workshop) -> None:
@@ -70,7 +40,7 @@ def test_a_tool_overrides_its_runtime_key_by_key(workshop: Workshop) -> None:
     }
 
 
-def test_context_is_injected_and_nothing_takes_its_place(workshop: Workshop) -> None:
+def test_injected_values_cannot_be_overridden(workshop: Workshop) -> None:
     tool = workshop.element("cat/tool.py")
     runtime = workshop.element("lang/r.yaml", anchor={"mode": "never", "lib": "lib"})
     assert runtime.path is not None
@@ -98,92 +68,6 @@ def test_context_is_injected_and_nothing_takes_its_place(workshop: Workshop) -> 
     ]
 
 
-def test_a_callers_text_is_never_a_template(workshop: Workshop) -> None:
-    assert args(workshop, ["{v}", "x {v}"], {"v": TRICKY}) == [TRICKY, f"x {TRICKY}"]
-    nested = {"outer": {"inner": [TRICKY]}}
-    (text,) = args(workshop, ["{params_json}"], nested)
-    assert json.loads(text) == nested
-    assert "hunter2" not in text
-
-
-def test_a_value_of_the_environment_or_a_path_is_never_a_template(tmp_path: Path) -> None:
-    workshop = Workshop(tmp_path / "{v} ${SECRET}")
-    chain = one_tool(workshop, {"command": "${CMD}", "args": ["{tool_path}", "${CMD}/{v}"]})
-    config = build(workshop, chain, {"v": "value"}, {"CMD": "{v}${SECRET}"}).config
-    assert config["command"] == "{v}${SECRET}"
-    assert config["args"] == [str(chain[0].path), "{v}${SECRET}/value"]
-    assert config["cwd"] == str(workshop.project) + "/"
-
-
-def test_author_templates_may_refer_to_author_values_three_levels_deep(workshop: Workshop) -> None:
-    config = {
-        "command": "{one}",
-        "args": ["{list}", "n={number}", "{flags}", "--{v}"],
-        "one": "<{two}>",
-        "two": "[{three}]",
-        "three": "({v} ${SECRET})",
-        "list": ["{v}", "{two}"],
-        "number": 7,
-        "flags": ["-a", "-b"],
-    }
-    result = build(workshop, one_tool(workshop, config), {"v": "{two}"}).config
-    assert result["command"] == "<[({two} hunter2)]>"
-    assert result["args"] == ["{two}", "[({two} hunter2)]", "n=7", "-a", "-b", "--{two}"]
-    assert "one" not in result
-
-
-def test_an_author_value_that_is_no_text_becomes_json_after_it_is_filled(
-    workshop: Workshop,
-) -> None:
-    config = {
-        "command": "x",
-        "input_data": '{"server":{server},"arguments":{params_json}}',
-        "server": {"env": {"TOKEN": "${SECRET}"}, "args": ["{v}", "-{v}"]},
-    }
-    given = {"v": 'a"b'}
-    text = build(workshop, one_tool(workshop, config), given, {"SECRET": 'x"y'}).config[
-        "input_data"
-    ]
-    assert json.loads(text) == {
-        "server": {"env": {"TOKEN": 'x"y'}, "args": ['a"b', '-a"b']},
-        "arguments": given,
-    }
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"one": "{two}", "two": "{one}"},
-        {"one": "{two} x", "two": "{one} y"},
-        {"one": "a{b}", "b": "b{c}", "c": "c{d}", "d": "d{e}", "e": "e"},
-    ],
-)
-def test_references_in_a_circle_are_refused(workshop: Workshop, values: dict[str, str]) -> None:
-    with pytest.raises(ConfigTemplateError) as caught:
-        build(workshop, one_tool(workshop, {"command": "{one}", **values}))
-    assert str(caught.value) == (
-        f"{tool_file(workshop)}: 'a/tool': config.command: its references go in a circle or "
-        "are nested more than 3 deep; write the value itself in place of a reference"
-    )
-
-
-def test_a_value_that_mentions_itself_ends(workshop: Workshop) -> None:
-    config = {"command": "x{command}", "args": ["{list}"], "list": ["{list} {list}"]}
-    result = build(workshop, one_tool(workshop, config)).config
-    assert result["command"] == "x{command}"
-    assert result["args"] == ['["{list} {list}"] ["{list} {list}"]']
-
-
-def test_references_cannot_grow_without_end(workshop: Workshop) -> None:
-    config = {"command": "{a}" * 2000, "a": "y" * 1000}
-    with pytest.raises(ConfigTemplateError) as caught:
-        build(workshop, one_tool(workshop, config))
-    assert str(caught.value) == (
-        f"{tool_file(workshop)}: 'a/tool': config.command: grows beyond 1048576 characters; "
-        "shorten what it refers to"
-    )
-
-
 def test_parameters_named_like_settings_reach_the_tool_and_not_the_primitive(
     workshop: Workshop,
 ) -> None:
@@ -205,96 +89,7 @@ def test_parameters_named_like_settings_reach_the_tool_and_not_the_primitive(
     assert json.loads(config["args"][0]) == evil
 
 
-def test_a_template_may_name_a_parameter_that_is_called_like_a_setting(workshop: Workshop) -> None:
-    config = {"command": "bash", "args": ["-c", "{command}"], "timeout": "{timeout}"}
-    chain = one_tool(workshop, config)
-    result = build(workshop, chain, {"command": "echo hi", "timeout": 2.5}).config
-    assert (result["command"], result["args"], result["timeout"]) == (
-        "bash",
-        ["-c", "echo hi"],
-        2.5,
-    )
-
-
-def test_a_parameter_cannot_replace_a_value_of_the_authors_own(workshop: Workshop) -> None:
-    """Or a caller could send an author's credentials to another host."""
-    config = {"url": "{base}/v1/{id}", "base": "https://api.example.org"}
-    evil = {"base": "https://evil.example", "id": "7"}
-    tool = workshop.element("t.yaml", config=config)
-    result = build(workshop, [tool, workshop.primitive(HTTP_CLIENT)], evil)
-    assert result.config["url"] == "https://api.example.org/v1/{id}"
-    assert result.params == {"id": "7"}
-
-
-def test_a_declared_parameter_replaces_a_value_that_serves_as_its_default(
-    workshop: Workshop,
-) -> None:
-    schema = {"type": "object", "properties": {"region": {"type": "string"}}}
-    config = {"command": "x", "args": ["{region}"], "region": "eu"}
-    chain = one_tool(workshop, config, config_schema=schema)
-    assert build(workshop, chain, {"region": "us"}).config["args"] == ["us"]
-    assert build(workshop, chain).config["args"] == ["eu"]
-
-
-def test_a_name_that_the_schema_does_not_declare_means_nothing(workshop: Workshop) -> None:
-    """A schema that forgot to close itself does not let a caller into an awk program."""
-    config = {"command": "sh", "args": ["-c", "grep '{print}' {file}"]}
-    schema: dict[str, Any] = {"type": "object", "properties": {"file": {"type": "string"}}}
-    given = {"file": "f", "print": 'BEGIN{system("id")}'}
-    chain = one_tool(workshop, config, config_schema=schema)
-    assert build(workshop, chain, given).config["args"][1] == "grep '{print}' 'f'"
-    opened = one_tool(workshop, config, config_schema={**schema, "additionalProperties": True})
-    assert "system" in build(workshop, opened, given).config["args"][1]
-
-
-def test_an_unknown_name_stays(workshop: Workshop) -> None:
-    assert args(workshop, ["{what}", "a{what}b", "${lower}"], {}) == [
-        "{what}",
-        "a{what}b",
-        "${lower}",
-    ]
-
-
-def test_a_declared_parameter_that_is_missing_is_nothing_or_an_error(workshop: Workshop) -> None:
-    schema = {"type": "object", "properties": {"opt": {}}}
-    chain = one_tool(
-        workshop,
-        {"command": "x", "args": ["a", "{opt}"], "input_data": "{opt}", "timeout": "{opt}"},
-        config_schema=schema,
-    )
-    config = build(workshop, chain).config
-    assert config["args"] == ["a"]
-    assert "input_data" not in config
-    assert "timeout" not in config
-    chain = one_tool(workshop, {"command": "x", "args": ["--opt={opt}"]}, config_schema=schema)
-    with pytest.raises(ConfigTemplateError) as caught:
-        build(workshop, chain)
-    assert str(caught.value) == (
-        f"{tool_file(workshop)}: 'a/tool': config.args[0]: the parameter 'opt' was not given, "
-        "and the text around it needs one; give it, or let the schema require it or have a "
-        "default for it"
-    )
-
-
-def test_parameters_that_are_no_json_are_named(workshop: Workshop) -> None:
-    given = {"ok": 1, "raw": b"x", "nan": float("nan"), "huge": 10**5000, "half": "\ud800"}
-    with pytest.raises(ParameterError) as caught:
-        args(workshop, ["{params_json}"], given)
-    assert str(caught.value) == (
-        "wrong parameters for 'a/tool': 'raw' cannot be written as JSON; 'nan' cannot be written "
-        "as JSON; 'huge' cannot be written as JSON; pass texts, finite numbers, booleans, lists "
-        "and objects"
-    )
-
-
-def test_params_json_carries_what_argv_cannot(workshop: Workshop) -> None:
-    given = {"nul": "a\0b", "half": "\ud800", "ü": "€"}
-    (text,) = args(workshop, ["{params_json}"], given)
-    assert text.isascii()
-    assert json.loads(text) == given
-
-
-def test_variables_take_text_and_null_removes_one(workshop: Workshop) -> None:
+def test_variables_become_text_and_null_removes_one(workshop: Workshop) -> None:
     env = {"N": 1, "V": "{v}", "PATHS": "${SECRET}:{v}", "SECRET": None}
     chain = one_tool(workshop, {"command": "x", "env": env})
     assert build(workshop, chain, {"v": "${SECRET}"}).config["env"] == {
@@ -307,11 +102,11 @@ def test_variables_take_text_and_null_removes_one(workshop: Workshop) -> None:
 @pytest.mark.parametrize(
     ("env", "problem"),
     [
-        ({"A=b": "x"}, "'A=b' cannot be the name of a variable; choose another"),
+        ({"A=b": "x"}, "'A=b' is not a valid variable name; rename the variable"),
         (["A"], "expected a mapping, got list; write NAME: value"),
     ],
 )
-def test_variables_that_are_none_are_refused(workshop: Workshop, env: Any, problem: str) -> None:
+def test_invalid_variables_are_refused(workshop: Workshop, env: Any, problem: str) -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         build(workshop, one_tool(workshop, {"command": "x", "env": env}))
     assert str(caught.value) == f"{tool_file(workshop)}: 'a/tool': config.env: {problem}"
@@ -333,7 +128,9 @@ def test_a_folder_is_relative_to_the_project(workshop: Workshop) -> None:
     assert build(workshop, chain).config["cwd"] == f"{workshop.project}/sub"
 
 
-def test_the_timeout_of_the_call_goes_first_and_text_becomes_a_number(workshop: Workshop) -> None:
+def test_a_timeout_in_text_becomes_a_number_and_the_calls_timeout_takes_precedence(
+    workshop: Workshop,
+) -> None:
     chain = one_tool(workshop, {"command": "x", "timeout": "${LIMIT:-30}"})
     assert build(workshop, chain).config["timeout"] == 30
     assert build(workshop, chain, timeout=2).config["timeout"] == 2
@@ -345,7 +142,7 @@ def test_the_timeout_of_the_call_goes_first_and_text_becomes_a_number(workshop: 
     )
 
 
-def test_the_parameters_of_a_bare_primitive_are_its_config_to_the_letter(
+def test_the_parameters_of_a_primitive_called_directly_are_its_literal_config(
     workshop: Workshop,
 ) -> None:
     given = {
@@ -380,7 +177,7 @@ def test_a_primitive_of_another_package_gets_a_rendered_config(workshop: Worksho
     assert result.params == {"v": "{query}"}
 
 
-def test_the_environment_of_the_chain_is_taken_with_its_anchor(workshop: Workshop) -> None:
+def test_the_anchor_is_applied_to_the_environment_of_the_chain(workshop: Workshop) -> None:
     tool = workshop.element("pkg/tool.py")
     anchor = {"mode": "always", "env_paths": {"PYTHONPATH": {"prepend": ["{anchor_path}"]}}}
     runtime = workshop.element("r.yaml", config={"command": "x"}, anchor=anchor)
@@ -392,7 +189,7 @@ def test_the_environment_of_the_chain_is_taken_with_its_anchor(workshop: Worksho
     assert result.config["env"] == {"PYTHONPATH": f"{folder}:/there"}
 
 
-def test_what_may_be_secret_stays_out_of_the_repr(workshop: Workshop) -> None:
+def test_values_are_not_part_of_the_repr(workshop: Workshop) -> None:
     result = build(workshop, one_tool(workshop, {"command": "x", "args": ["${SECRET}"]}))
     assert result.config["args"] == ["hunter2"]
     assert "hunter2" not in repr(result)

@@ -1,4 +1,4 @@
-"""The config of HTTP calls, judged by what arrives at a server."""
+"""The config of HTTP calls, checked against the requests that a server receives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def server() -> Iterator[LoopbackServer]:
 
 def call(built: ExecutionConfig) -> HttpResult:
     async def request() -> HttpResult:
-        # The machine's own environment must play no part.
+        # The environment of the machine must not be used.
         async with HttpClientPrimitive(environ={"SECRET": "of-the-machine"}) as http:
             return await http.execute(built.config, built.params)
 
@@ -50,7 +50,7 @@ def tool_call(
     return build_execution_config(chain, parameters, env, None, workshop.context)
 
 
-def bare_call(workshop: Workshop, parameters: dict[str, Any]) -> ExecutionConfig:
+def direct_call(workshop: Workshop, parameters: dict[str, Any]) -> ExecutionConfig:
     chain = [workshop.primitive(HTTP_CLIENT)]
     return build_execution_config(chain, parameters, {"SECRET": "hunter2"}, None, workshop.context)
 
@@ -61,7 +61,7 @@ def seen(server: LoopbackServer, built: ExecutionConfig) -> SeenRequest:
     return server.requests[-1]
 
 
-def test_an_authors_templates_are_filled_once_and_a_callers_text_stays(
+def test_authors_templates_are_rendered_once_and_a_callers_text_is_literal(
     workshop: Workshop, server: LoopbackServer
 ) -> None:
     server.on("/v1", respond(200))
@@ -84,7 +84,7 @@ def test_an_authors_templates_are_filled_once_and_a_callers_text_stays(
     assert json.loads(request.body) == {"q": TRICKY, "n": 7, "text": "<${SECRET} {q}>"}
 
 
-def test_the_primitive_gets_only_what_the_templates_name(workshop: Workshop) -> None:
+def test_the_primitive_gets_only_values_that_the_templates_name(workshop: Workshop) -> None:
     given = {"id": 1, "mode": "stream", "__sinks": ["x"], "timeout": 1, "other": "y"}
     built = tool_call(workshop, {"url": "http://h/{id}?t=${SECRET}&s={__sinks}"}, given)
     assert built.params == {"id": 1}
@@ -96,7 +96,7 @@ def test_the_primitive_gets_only_what_the_templates_name(workshop: Workshop) -> 
     }
 
 
-def test_settings_that_are_no_text_of_the_request_are_rendered_by_rye(workshop: Workshop) -> None:
+def test_settings_that_are_not_part_of_the_request_are_rendered_by_rye(workshop: Workshop) -> None:
     config = {
         "url": "http://h/",
         "timeout": "{seconds}",
@@ -124,21 +124,21 @@ def test_params_json_as_body_is_the_parameters(workshop: Workshop, server: Loopb
         assert json.loads(request.body) == given
 
 
-def test_a_missing_parameter_inside_an_address_is_an_error(workshop: Workshop) -> None:
+def test_a_missing_parameter_inside_a_url_is_an_error(workshop: Workshop) -> None:
     schema = {"type": "object", "properties": {"id": {}, "note": {}}}
     config = {"url": "http://h/{id}", "headers": {"X": "{note}"}}
     with pytest.raises(ConfigTemplateError) as caught:
         tool_call(workshop, config, {}, config_schema=schema)
     assert str(caught.value) == (
         f"{workshop.tools('project') / 'api.yaml'}: 'api': config.url: "
-        "the parameter 'id' was not given, and the text around it needs one; "
-        "give it, or let the schema require it or have a default for it"
+        "parameter 'id' is missing, and the text around it needs a value; "
+        "pass it, or make it required or give it a default in the schema"
     )
     built = tool_call(workshop, config, {"id": 1}, config_schema=schema)
     assert built.params == {"id": 1, "note": None}
 
 
-def test_the_parameters_of_a_bare_client_are_literal(
+def test_the_parameters_of_a_client_called_directly_are_literal(
     workshop: Workshop, server: LoopbackServer
 ) -> None:
     server.on("/p/%7Bid%7D", respond(200))
@@ -151,7 +151,7 @@ def test_the_parameters_of_a_bare_client_are_literal(
         "env": {"SECRET": "smuggled"},
         "id": "never",
     }
-    request = seen(server, bare_call(workshop, given))
+    request = seen(server, direct_call(workshop, given))
     assert request.headers["x-note"] == "${SECRET} {id}"
     assert request.headers["x-api-key"] == "{id} ${SECRET}"
     assert json.loads(request.body) == {"text": TRICKY, "list": ["{id}"]}
@@ -164,26 +164,27 @@ def test_the_parameters_of_a_bare_client_are_literal(
         ({"content-type": "application/json"}, "application/json"),
     ],
 )
-def test_a_text_body_of_a_bare_client_is_sent_as_it_is(
+def test_a_text_body_of_a_client_called_directly_is_sent_unchanged(
     workshop: Workshop, server: LoopbackServer, headers: dict[str, str], kind: str
 ) -> None:
     server.on("/", respond(200))
     body = '{"a": "{b} ${SECRET}"}'
     given = {"method": "POST", "url": f"{server.url}/", "headers": headers, "body": body}
-    request = seen(server, bare_call(workshop, given))
+    request = seen(server, direct_call(workshop, given))
     assert request.body == body.encode()
     assert request.headers["content-type"] == kind
 
 
-def test_half_a_surrogate_pair_in_a_body_is_refused(workshop: Workshop) -> None:
+def test_an_unpaired_surrogate_in_a_body_is_refused(workshop: Workshop) -> None:
     with pytest.raises(ConfigTemplateError) as caught:
-        bare_call(workshop, {"method": "POST", "url": "http://h/", "body": "\ud800"})
+        direct_call(workshop, {"method": "POST", "url": "http://h/", "body": "\ud800"})
     assert str(caught.value) == (
-        "body: contains half of a surrogate pair, which is no text; pass valid Unicode"
+        "'rye/core/primitives/http_client': body: contains an unpaired surrogate, which is not "
+        "valid text; pass valid Unicode"
     )
 
 
-def test_the_timeout_of_the_call_goes_first(workshop: Workshop) -> None:
+def test_the_timeout_of_the_call_takes_precedence(workshop: Workshop) -> None:
     chain = [workshop.primitive(HTTP_CLIENT)]
     given = {"url": "http://h/", "timeout": 9}
     built = build_execution_config(chain, given, {}, None, workshop.context, timeout=2)

@@ -1,4 +1,4 @@
-"""Whole jobs: a chain's config given to the real primitive, and what the process saw."""
+"""Run a chain's config with the real primitive, and check what the process received."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_attack_arrives_as_plain_text(workshop: Workshop, quotes: str, shell:
     assert run(workshop, chain, {"v": ATTACK}) == ATTACK
 
 
-def test_a_variable_of_a_dotenv_that_comes_with_a_checkout_is_plain_text(
+def test_a_variable_of_a_checkouts_dotenv_is_plain_text(
     workshop: Workshop,
 ) -> None:
     attack = "$(touch pwned) {v} `touch pwned`; touch pwned"
@@ -58,25 +58,25 @@ def test_a_variable_of_a_dotenv_that_comes_with_a_checkout_is_plain_text(
     assert run(workshop, chain, {"v": "x"}) == f"{attack}|{attack}"
 
 
-def test_a_script_on_stdin_gets_its_values_quoted(workshop: Workshop) -> None:
+def test_values_in_a_script_on_stdin_are_quoted(workshop: Workshop) -> None:
     chain = tool(workshop, command="sh", args=["-s"], input_data="printf %s {v}")
     assert run(workshop, chain, {"v": ATTACK}) == ATTACK
 
 
-def test_an_argument_that_no_shell_sees_has_no_quotes(workshop: Workshop) -> None:
+def test_an_argument_that_no_shell_parses_is_not_quoted(workshop: Workshop) -> None:
     chain = tool(workshop, command="printf", args=["%s|", "{v}", "x{v}", "{list}"])
     given = {"v": ATTACK, "list": ["a b", "--"]}
     assert run(workshop, chain, given) == f"{ATTACK}|x{ATTACK}|a b|--|"
 
 
-def test_parameters_travel_by_stdin_however_large(workshop: Workshop) -> None:
+def test_large_parameters_are_sent_on_stdin(workshop: Workshop) -> None:
     chain = tool(workshop, command="cat", args=[], input_data="{params_json}")
     given = {"big": "x" * 300_000, "nul": "\0", "text": ATTACK}
     assert json.loads(run(workshop, chain, given)) == given
 
 
 def test_the_environment_is_exact_and_the_anchor_applies(workshop: Workshop) -> None:
-    """Nothing of this process's own environment gets in, though there are few variables."""
+    """The environment of this process is not added, although there are few variables."""
     anchor = {"mode": "always", "cwd": "{anchor_path}", "env_paths": {"P": {"append": ["lib"]}}}
     runtime = workshop.element(
         "r.yaml",
@@ -88,7 +88,7 @@ def test_the_environment_is_exact_and_the_anchor_applies(workshop: Workshop) -> 
     folder = workshop.tools("project") / "pkg"
     *lines, cwd = run(workshop, [element, runtime, workshop.primitive()], {}).splitlines()
     seen = dict(line.split("=", 1) for line in lines)
-    # The shell brings these itself.
+    # The shell sets these.
     for name in ("PWD", "OLDPWD", "_", "SHLVL"):
         seen.pop(name, None)
     assert seen == {

@@ -176,8 +176,8 @@ def test_a_caller_cannot_replace_an_injected_name(project: Project, name: str) -
     result = project.run("tools/needs", {name: "/evil"})
     assert not result.success
     assert result.error == (
-        f"{tool}: 'tools/needs': config: {{{name}}} has no value in this chain; "
-        "declare the anchor or the library that it stands for, or do not use it"
+        f"{tool}: 'tools/needs': config.args[0]: {{{name}}} has no value in this chain; "
+        "declare the anchor or library that sets it, or remove the placeholder"
     )
 
 

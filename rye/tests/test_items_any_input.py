@@ -1,4 +1,4 @@
-"""Whatever bytes a file holds: metadata, or a typed error that names the file."""
+"""Arbitrary bytes in a file give metadata or a typed error."""
 
 import contextlib
 import json
@@ -32,27 +32,27 @@ def parses_or_is_refused(name: str, content: bytes) -> None:
     path = Path("/space") / name
     with contextlib.suppress(ItemFormatError):
         metadata = parse_metadata(ItemFile(path=path, content=content))
-        # What was accepted can be handed on as JSON.
+        # Accepted metadata can be written as JSON.
         json.dumps([metadata.config, metadata.config_schema], allow_nan=False).encode()
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(content=st.binary(max_size=200))
 @settings(max_examples=60, deadline=None)
-def test_any_bytes(name: str, content: bytes) -> None:
+def test_arbitrary_bytes_are_parsed_or_refused(name: str, content: bytes) -> None:
     parses_or_is_refused(name, content)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=25))
 @settings(max_examples=200, deadline=None)
-def test_any_mixture_of_syntax(name: str, pieces: list[str]) -> None:
+def test_arbitrary_syntax_is_parsed_or_refused(name: str, pieces: list[str]) -> None:
     parses_or_is_refused(name, "".join(pieces).encode())
 
 
 @given(value=st.dictionaries(st.text(max_size=8), json_values, max_size=5))
 @settings(max_examples=100, deadline=None)
-def test_what_was_written_as_a_python_literal_is_read_back(value: dict[str, object]) -> None:
+def test_a_python_literal_is_read_back(value: dict[str, object]) -> None:
     text = f"__executor_id__ = None\nCONFIG = {value!r}\n"
     item = ItemFile(path=Path("/space/a.py"), content=text.encode())
     assert parse_metadata(item).config == value
@@ -60,7 +60,7 @@ def test_what_was_written_as_a_python_literal_is_read_back(value: dict[str, obje
 
 @given(value=st.dictionaries(st.text(max_size=8), json_values, max_size=5))
 @settings(max_examples=100, deadline=None)
-def test_json_in_a_yaml_file_is_read_as_the_safe_loader_reads_it(value: dict[str, object]) -> None:
+def test_json_in_yaml_is_read_like_the_safe_loader_reads_it(value: dict[str, object]) -> None:
     import yaml
 
     text = f"executor_id: null\nconfig: {json.dumps(value)}\n"

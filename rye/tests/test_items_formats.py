@@ -1,4 +1,4 @@
-"""Which extension is read how is data in the system space."""
+"""The table of formats in the system space."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ import rye
         ("a.test.js", "block", "//"),
     ],
 )
-def test_the_extension_tells_the_format(name: str, kind: str, comment: str) -> None:
+def test_the_extension_decides_the_format(name: str, kind: str, comment: str) -> None:
     found = format_of(Path("/x") / name)
     assert (found.kind, found.comment) == (kind, comment)
 
@@ -65,11 +65,11 @@ def test_an_unlisted_extension_may_be_an_item(extension: str) -> None:
 
 
 @pytest.mark.parametrize("extension", [".md", ".py~", ".bak", ".a b", "." + "x" * 17, "."])
-def test_a_leftover_is_no_item(extension: str) -> None:
+def test_a_backup_or_document_is_not_an_item(extension: str) -> None:
     assert not may_be_item(extension)
 
 
-def test_a_new_language_is_a_line_of_data(tmp_path: Path) -> None:
+def test_a_new_language_is_one_entry_in_the_table(tmp_path: Path) -> None:
     path = tmp_path / "formats.yaml"
     path.write_text(
         "# a comment\n"
@@ -96,13 +96,13 @@ def test_a_new_language_is_a_line_of_data(tmp_path: Path) -> None:
             '{"formats": [{"kind": "yaml", "comment": "#", "extensions": [".a", ".a"]}]}',
             "an extension occurs twice",
         ),
-        ('{"formats": [], "never": ".md", "skipped": []}', "expected a list of texts"),
+        ('{"formats": [], "never": ".md", "skipped": []}', "expected a list of strings"),
         ("{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     ],
 )
-def test_a_broken_table_is_a_typed_error(tmp_path: Path, text: str, reason: str) -> None:
+def test_an_invalid_table_is_a_typed_error(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "formats.yaml"
     path.write_text(text)
     with pytest.raises(ItemFormatError) as caught:
         read_table(path)
-    assert str(caught.value) == f"{path}: is not the table of formats ({reason}); install rye again"
+    assert str(caught.value) == f"{path}: is not a table of formats ({reason}); reinstall rye"

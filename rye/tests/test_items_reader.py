@@ -1,4 +1,4 @@
-"""Reading an item: once, bounded, a plain file, inside its space."""
+"""Reading an item: a regular file of bounded size inside its space."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_bytes_are_given_as_they_are(root: Path) -> None:
+def test_the_bytes_are_returned_unchanged(root: Path) -> None:
     path = root / "tools" / "a.py"
     path.write_bytes(b"\xef\xbb\xbf\r\n\xff\0")
     file = read_item(path, root)
@@ -33,7 +33,7 @@ def test_the_largest_item_is_read_and_one_byte_more_is_refused(root: Path) -> No
     with pytest.raises(ItemFormatError) as caught:
         read_item(path, root)
     assert str(caught.value) == (
-        f"{path}: is larger than 1048576 bytes; keep large data in a file of its own"
+        f"{path}: is larger than 1048576 bytes; move large data into another file"
     )
 
 
@@ -49,7 +49,7 @@ def test_a_link_to_a_file_outside_is_refused(root: Path) -> None:
     )
 
 
-def test_a_linked_folder_on_the_way_is_refused(root: Path) -> None:
+def test_a_path_through_a_linked_folder_is_refused(root: Path) -> None:
     outside = root.parent / "outside"
     outside.mkdir()
     (outside / "a.py").write_text("x")
@@ -93,7 +93,7 @@ def test_a_fifo_is_refused_without_waiting_for_a_writer(root: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "device"])
-def test_what_is_no_plain_file_is_refused(root: Path, kind: str) -> None:
+def test_a_path_that_is_not_a_regular_file_is_refused(root: Path, kind: str) -> None:
     path = root / "tools" / "a.py"
     if kind == "folder":
         path.mkdir()
@@ -103,11 +103,11 @@ def test_what_is_no_plain_file_is_refused(root: Path, kind: str) -> None:
         read_item(path, root)
 
 
-def test_a_file_that_is_gone_is_not_found(root: Path) -> None:
+def test_a_missing_file_is_not_found(root: Path) -> None:
     path = root / "tools" / "a.py"
     with pytest.raises(ItemNotFoundError) as caught:
         read_item(path, root)
-    assert str(caught.value) == f"{path}: there is no such file; restore it or search again"
+    assert str(caught.value) == f"{path}: no such file; restore it, or search for it again"
 
 
 def test_a_circular_link_is_refused(root: Path) -> None:
@@ -123,18 +123,18 @@ def test_a_path_with_a_nul_is_a_typed_error(root: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read any file")
-def test_a_file_that_may_not_be_read_is_named(root: Path) -> None:
+def test_a_file_without_read_permission_is_reported(root: Path) -> None:
     path = root / "tools" / "a.py"
     path.write_text("x")
     path.chmod(0)
     with pytest.raises(ItemFormatError) as caught:
         read_item(path, root)
     assert str(caught.value) == (
-        f"{path}: cannot be read (permission denied); check its permissions and its disk"
+        f"{path}: cannot be read (permission denied); check its permissions and the disk"
     )
 
 
-def test_a_file_that_finds_no_descriptor_is_not_called_unsafe(root: Path) -> None:
+def test_too_many_open_files_is_reported_as_such(root: Path) -> None:
     path = root / "tools" / "a.py"
     path.write_text("x")
     error: Exception | None = None
@@ -144,7 +144,7 @@ def test_a_file_that_finds_no_descriptor_is_not_called_unsafe(root: Path) -> Non
         except ItemFormatError as caught:
             error = caught
     assert str(error) == (
-        f"{path}: cannot be read (too many open files); close files, or raise the limit of open "
+        f"{path}: cannot be read (too many open files); close files, or raise the limit for open "
         "files (ulimit -n)"
     )
     assert read_item(path, root).content == b"x"

@@ -58,7 +58,7 @@ def line(command: str, *args: Any, input_data: Any = None, **parameters: Any) ->
         ["unheard-of-wrapper", "sh", "-c", "@"],
     ],
 )
-def test_the_script_of_a_shell_is_quoted_however_the_shell_is_called(argv: list[str]) -> None:
+def test_values_in_a_shell_script_are_quoted_however_the_shell_is_started(argv: list[str]) -> None:
     words = [word.replace("@", "echo {v}") for word in argv]
     rendered = line(*words, "{v} as argument", v="a b")
     assert [rendered.command, *rendered.args] == [
@@ -79,12 +79,12 @@ def test_the_script_of_a_shell_is_quoted_however_the_shell_is_called(argv: list[
         ["my bash", "-c", "@"],
     ],
 )
-def test_what_no_shell_parses_is_passed_as_it_is(argv: list[str]) -> None:
+def test_a_value_that_no_shell_parses_is_not_quoted(argv: list[str]) -> None:
     words = [word.replace("@", "say {v}") for word in argv]
     assert line(*words, v="it's $(id)").args[-1] == "say it's $(id)"
 
 
-def test_a_placeholder_that_is_the_whole_script_runs_what_the_caller_says() -> None:
+def test_a_placeholder_that_is_the_whole_script_runs_the_callers_script() -> None:
     assert line("bash", "-c", "{v}", v="echo 'a b' | wc").args == ["-c", "echo 'a b' | wc"]
 
 
@@ -102,7 +102,7 @@ def test_a_script_on_stdin_is_quoted_too(args: list[str]) -> None:
     assert line("sh", "-s", input_data="{v}", v="a b").input_data == "a b"
 
 
-def test_stdin_of_a_program_that_has_its_script_is_data() -> None:
+def test_stdin_of_a_program_with_a_script_argument_is_not_quoted() -> None:
     for argv in (["sh", "-c", "cat"], ["sh", "file.sh"], ["python3"], ["ls", "/projects/bash"]):
         assert line(*argv, input_data="say {v}", v="a b").input_data == "say a b"
 
@@ -121,24 +121,24 @@ def test_stdin_of_a_program_that_has_its_script_is_data() -> None:
         (["watch", "-g", "echo {v}"], "watch"),
     ],
 )
-def test_a_shell_whose_quotes_are_not_known_takes_no_value_inside_its_script(
+def test_values_in_scripts_of_shells_with_other_quoting_rules_are_refused(
     argv: list[str], shell: str
 ) -> None:
     index = next(index for index, word in enumerate(argv) if "{v}" in word) - 1
     with pytest.raises(ConfigTemplateError) as caught:
         line(*argv, v="x")
     assert str(caught.value) == (
-        f"'a/tool': config.args[{index}]: {{v}} stands in a text that {shell} takes apart by rules "
-        f"of its own; use sh -c or bash -c, or {HINT}"
+        f"'a/tool': config.args[{index}]: {{v}} is inside text that {shell} parses by other "
+        f"rules than sh; use sh -c or bash -c, or {HINT}"
     )
 
 
-def test_a_path_with_blanks_is_one_command() -> None:
+def test_a_path_with_spaces_is_one_command() -> None:
     assert line("{tool_path} and more").command == "/t/{x}.py and more"
     assert shell_texts(["/my programs/sh it", "-c", "x"]) == ()
 
 
-def test_a_value_keeps_its_type_until_it_is_an_argument() -> None:
+def test_values_of_every_type_become_arguments() -> None:
     given = {"n": 3, "yes": True, "none": None, "list": ["a b", 1, None, "--"], "map": {"k": "ü"}}
     rendered = line("x", "{n}", "{yes}", "{none}", "{list}", "{map}", "n={n}", "{list}!", **given)
     assert rendered.args == [
@@ -157,25 +157,24 @@ def test_args_that_are_a_text_are_refused() -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         render_command_line({"command": "x", "args": "a b"}, names())
     assert str(caught.value) == (
-        "'a/tool': config.args: expected a list, got str; "
-        "write each argument as an element of its own"
+        "'a/tool': config.args: expected a list, got str; write each argument as one element"
     )
 
 
 @pytest.mark.parametrize("place", ["command", "args"])
-def test_a_nul_is_refused_where_no_process_could_hold_it(place: str) -> None:
+def test_a_nul_in_the_command_line_is_refused(place: str) -> None:
     config = {"command": "x", "args": []} | {place: "{v}" if place == "command" else ["{v}"]}
     where = "command" if place == "command" else "args[0]"
     with pytest.raises(ConfigTemplateError) as caught:
         render_command_line(config, names({"v": "secret\0"}))
     assert str(caught.value) == (
-        f"'a/tool': config.{where}: contains a NUL character, which no argument or variable can "
-        "hold; remove it, or send the value by stdin"
+        f"'a/tool': config.{where}: contains a NUL character, which arguments and variables "
+        "cannot hold; remove it, or send the value on stdin"
     )
 
 
-def test_half_a_surrogate_pair_is_refused_also_on_stdin() -> None:
-    message = "contains half of a surrogate pair, which is no text; pass valid Unicode"
+def test_an_unpaired_surrogate_is_refused_on_the_command_line_and_on_stdin() -> None:
+    message = "contains an unpaired surrogate, which is not valid text; pass valid Unicode"
     with pytest.raises(ConfigTemplateError) as caught:
         line("x", "{v}", v="\ud800")
     assert str(caught.value) == f"'a/tool': config.args[0]: {message}"
@@ -198,7 +197,7 @@ def test_a_number_too_large_to_spell_is_refused_by_name() -> None:
     assert line("x", "{n}", n=10**1000).args == ["1" + "0" * 1000]
 
 
-def test_a_command_that_is_no_text_is_refused() -> None:
+def test_a_command_that_is_not_text_is_refused() -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         line("{v}", v=["sh"])
     assert str(caught.value) == (
@@ -207,33 +206,33 @@ def test_a_command_that_is_no_text_is_refused() -> None:
 
 
 def test_an_argument_that_linux_would_refuse_names_the_runtime_that_takes_stdin() -> None:
-    check_lengths(["x", "y" * (128 * 1024 - 1)], {}, "a/tool")
+    check_lengths(["x", "y" * (128 * 1024 - 1)], {}, "'a/tool'")
     with pytest.raises(ArgumentTooLongError) as caught:
-        check_lengths(["x", "y" * (128 * 1024)], {}, "a/tool")
+        check_lengths(["x", "y" * (128 * 1024)], {}, "'a/tool'")
     assert str(caught.value) == (
-        "'a/tool': argument 1 takes 131072 bytes, and this system allows 131071; send the "
-        "parameters by stdin: by the executor rye/core/runtimes/python_runtime, or with "
+        "'a/tool': argument 1 takes 131072 bytes; this system allows 131071; send the "
+        "parameters on stdin: use the executor rye/core/runtimes/python_runtime, or set "
         'input_data: "{params_json}" in the config of the runtime'
     )
 
 
-def test_bytes_count_not_characters() -> None:
+def test_lengths_are_measured_in_bytes() -> None:
     with pytest.raises(ArgumentTooLongError, match="argument 1 takes 132000 bytes"):
-        check_lengths(["x", "€" * 44_000], {}, "a/tool")
+        check_lengths(["x", "€" * 44_000], {}, "'a/tool'")
 
 
 def test_many_arguments_are_too_long_together() -> None:
     with pytest.raises(ArgumentTooLongError, match="arguments and environment take"):
-        check_lengths(["x", *["y" * 100_000] * 100], {}, "a/tool")
+        check_lengths(["x", *["y" * 100_000] * 100], {}, "'a/tool'")
 
 
 def test_a_variable_that_linux_would_refuse_is_named_without_its_value() -> None:
-    check_lengths(["x"], {"BIG": "v" * (128 * 1024 - 5)}, "a/tool")
+    check_lengths(["x"], {"BIG": "v" * (128 * 1024 - 5)}, "'a/tool'")
     with pytest.raises(ArgumentTooLongError) as caught:
-        check_lengths(["x"], {"BIG": "v" * (128 * 1024 - 4)}, "a/tool")
+        check_lengths(["x"], {"BIG": "v" * (128 * 1024 - 4)}, "'a/tool'")
     assert str(caught.value) == (
-        "'a/tool': the variable BIG takes 131068 bytes, and this system allows 131067; "
-        "put the value into a file, or send it by stdin"
+        "'a/tool': the variable BIG takes 131068 bytes; this system allows 131067; "
+        "put the value into a file, or send it on stdin"
     )
 
 

@@ -1,4 +1,4 @@
-"""Values inside the script of a shell, judged by real shells."""
+"""Values inside shell scripts, checked with real shells."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ ATTACKS = st.sampled_from([
     max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(before=st.lists(PARTS, max_size=6), after=st.lists(PARTS, max_size=4), value=ATTACKS)
-def test_no_script_that_is_accepted_lets_a_value_run(
+def test_no_accepted_script_runs_a_value_as_code(
     tmp_path: Path, before: list[str], after: list[str], value: str
 ) -> None:
     template = "".join([*before, "{v}", *after])
@@ -185,7 +185,7 @@ def test_no_script_that_is_accepted_lets_a_value_run(
         ("a=( [ {v} ]=1 )", PARENTHESES),
     ],
 )
-def test_a_place_where_no_quoting_is_safe_is_refused(script: str, why: str) -> None:
+def test_a_value_where_no_quoting_is_safe_is_refused(script: str, why: str) -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         filled(script, "value")
     assert str(caught.value) == f"here: {{v}} {why}, where no quoting is safe; {HINT}"
@@ -255,7 +255,7 @@ def test_a_variable_behind_a_dollar_sign_is_refused() -> None:
     "script",
     ["cat {v} <<EOF\nx\nEOF", "eval x; echo {v}", "echo {v} # fine"],
 )
-def test_what_comes_later_or_belongs_to_another_command_does_no_harm(script: str) -> None:
+def test_unsafe_syntax_after_a_value_or_in_another_command_is_accepted(script: str) -> None:
     assert filled(script, "a b") == script.replace("{v}", "'a b'")
 
 
@@ -264,7 +264,7 @@ def test_a_default_with_a_quote_in_it_is_part_of_the_placeholder() -> None:
     assert output("sh", filled(script, "x")) == "xx"
 
 
-def test_a_script_without_values_stays_as_it_is() -> None:
+def test_a_script_without_values_is_unchanged() -> None:
     script = "awk '{print}' <<EOF `x` $'y' ${lower:-'z'}\nEOF"
     assert filled(script, "unused") == script
 

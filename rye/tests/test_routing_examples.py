@@ -1,4 +1,4 @@
-"""The worked examples, the routing patterns and the executor ids of executor-routing.md."""
+"""The worked examples, routing patterns and executor ids of executor-routing.md."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_example_2_a_runtime_is_run_with_its_environment(project: Project) -> No
     assert ids(result) == ["rye/core/runtimes/python_runtime", "rye/core/primitives/subprocess"]
 
 
-def test_example_2_the_interpreter_is_the_project_s_before_the_user_s(project: Project) -> None:
+def test_example_2_the_projects_interpreter_takes_precedence_over_the_users(
+    project: Project,
+) -> None:
     script = "import os; print(os.environ['RYE_PYTHON'], os.environ['PROJECT_VENV_PYTHON'],"
     script += " os.environ['PYTHONUNBUFFERED'])"
     for root in (project.user, project.path):
@@ -121,7 +123,7 @@ def test_pattern_2_a_tool_on_the_subprocess_primitive(project: Project) -> None:
     assert ids(result) == ["greet", "rye/core/primitives/subprocess"]
 
 
-def test_pattern_3_a_tool_on_a_language_runtime_of_the_user(project: Project) -> None:
+def test_pattern_3_a_tool_on_a_users_language_runtime(project: Project) -> None:
     project.yaml(
         "runtimes/sh_runtime",
         space="user",

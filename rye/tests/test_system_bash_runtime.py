@@ -51,7 +51,7 @@ def test_a_parameter_is_a_variable(project: Project, value: Any, text: str) -> N
     assert not (project.path / "pwned").exists()
 
 
-def test_null_and_what_is_not_given_are_unset(project: Project) -> None:
+def test_null_and_missing_parameters_are_unset(project: Project) -> None:
     shell_tool(project, 'echo "${RYE_PARAM_A-unset} ${RYE_PARAM_B-unset}"\n')
 
     assert project.run("tool", {"a": None}).data["stdout"] == "unset unset\n"
@@ -80,7 +80,7 @@ def test_two_parameters_with_the_same_variable_are_refused(project: Project) -> 
 
     assert result.data == {
         "stdout": "",
-        "stderr": "two parameters would both be RYE_PARAM_A_B; rename one of them\n",
+        "stderr": "two parameters have the same variable RYE_PARAM_A_B; rename one of them\n",
         "return_code": 1,
     }
 
@@ -89,7 +89,7 @@ def test_a_nul_character_is_refused(project: Project) -> None:
     shell_tool(project, "echo never\n")
 
     assert project.run("tool", {"a": "x\0y"}).data["stderr"] == (
-        "a parameter contains a NUL character, which no variable can hold; remove it\n"
+        "a parameter contains a NUL character, which a variable cannot hold; remove it\n"
     )
 
 
@@ -101,7 +101,7 @@ def test_a_parameter_cannot_set_a_variable_of_the_system(project: Project) -> No
     assert result.data["stdout"] == "unset\nfound\n"
 
 
-def test_the_tool_is_itself_and_exits_as_it_likes(project: Project) -> None:
+def test_the_tool_sees_its_own_path_and_sets_the_exit_code(project: Project) -> None:
     path = shell_tool(
         project,
         'echo "$0 ${BASH_SOURCE[0]} $# $RYE_PROJECT_PATH $PWD"\n'
@@ -135,7 +135,7 @@ values = st.recursive(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(before=values, text=texts, after=values)
-def test_whatever_surrounds_a_text_it_arrives_unchanged(
+def test_a_text_among_other_parameters_arrives_unchanged(
     project: Project, before: Any, text: str, after: Any
 ) -> None:
     if not (project.path / ".ai/tools/tool.sh").exists():
@@ -156,7 +156,7 @@ def test_the_bash_tool_is_one_process_on_the_primitive(project: Project) -> None
     ]
 
 
-def test_the_bash_tool_takes_the_command_to_the_letter(project: Project) -> None:
+def test_the_bash_tool_runs_the_command_literally(project: Project) -> None:
     command = "x='{cwd} ${HOME:-none}'; echo \"$x\" '${RYE_BASH}' {stdin}"
 
     assert project.run("rye/bash/bash", {"command": command}).data["stdout"] == (
@@ -164,7 +164,7 @@ def test_the_bash_tool_takes_the_command_to_the_letter(project: Project) -> None
     )
 
 
-def test_the_bash_tool_has_a_folder_and_stdin(project: Project) -> None:
+def test_the_bash_tool_takes_a_folder_and_stdin(project: Project) -> None:
     (project.path / "sub dir").mkdir()
 
     result = project.run("rye/bash/bash", {"command": "pwd; cat", "cwd": "sub dir", "stdin": "in"})
@@ -173,19 +173,19 @@ def test_the_bash_tool_has_a_folder_and_stdin(project: Project) -> None:
     assert project.run("rye/bash/bash", {"command": "pwd"}).data["stdout"] == f"{project.path}\n"
 
 
-def test_the_bash_tool_ends_in_time(project: Project) -> None:
+def test_the_bash_tool_ends_at_its_timeout(project: Project) -> None:
     result = project.run("rye/bash/bash", {"command": "echo begun; sleep 60", "timeout": 0.3})
 
     assert result.metadata["error_type"] == "ToolTimedOut"
     assert result.data["stdout"] == "begun\n"
 
 
-def test_the_bash_tool_gives_the_exit_code(project: Project) -> None:
+def test_the_bash_tool_returns_the_exit_code(project: Project) -> None:
     result = project.run("rye/bash/bash", {"command": "echo no >&2; exit 3"})
 
     assert result.error == "'rye/bash/bash' ended with exit code 3: no"
     assert result.metadata["return_code"] == 3
 
 
-def test_the_bash_tool_refuses_a_wrong_name(project: Project) -> None:
+def test_the_bash_tool_refuses_an_unknown_parameter(project: Project) -> None:
     assert project.run("rye/bash/bash", {"cmd": "ls"}).metadata["error_type"] == "ParameterError"

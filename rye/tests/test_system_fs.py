@@ -28,7 +28,7 @@ def refused(project: Project, tool: str, **params: Any) -> str:
     return message
 
 
-def test_reads_a_file_with_where_it_begins_and_ends(project: Project) -> None:
+def test_reads_a_file_and_its_line_numbers(project: Project) -> None:
     (project.path / "a.txt").write_text("one\ntwo\nthree")
 
     assert done(project, "read", path="a.txt") == {
@@ -42,7 +42,7 @@ def test_reads_a_file_with_where_it_begins_and_ends(project: Project) -> None:
     }
 
 
-def test_reads_a_range_of_lines_and_says_where_to_go_on(project: Project) -> None:
+def test_reads_a_range_of_lines_and_returns_the_next_line(project: Project) -> None:
     (project.path / "a.txt").write_text("".join(f"{n}\n" for n in range(1, 101)))
 
     first = done(project, "read", path="a.txt", start_line=10, max_lines=2)
@@ -51,11 +51,11 @@ def test_reads_a_range_of_lines_and_says_where_to_go_on(project: Project) -> Non
     assert (first["content"], first["end_line"], first["next_line"]) == ("10\n11\n", 11, 12)
     assert (last["content"], last["next_line"]) == ("100\n", None)
     assert refused(project, "read", path="a.txt", start_line=101) == (
-        "a.txt has 100 lines; start_line 101 is behind the end\n"
+        "a.txt has 100 lines; start_line 101 is after the end\n"
     )
 
 
-def test_a_large_file_comes_in_whole_lines_that_fit(project: Project) -> None:
+def test_a_large_file_is_read_in_whole_lines_up_to_the_limit(project: Project) -> None:
     (project.path / "a.txt").write_text(("x" * 99_999 + "\n") * 5)
     (project.path / "one.txt").write_text("é" * 200_000)
 
@@ -67,16 +67,16 @@ def test_a_large_file_comes_in_whole_lines_that_fit(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"ab\0cd", "a.bin is a binary file of 5 bytes; only text can be read\n"),
         (b"caf\xe9", "a.bin is not UTF-8 text (byte 3); convert it, or use rye/bash/bash\n"),
     ],
 )
-def test_what_is_not_text_is_not_read(project: Project, content: bytes, told: str) -> None:
+def test_a_file_that_is_not_text_is_refused(project: Project, content: bytes, message: str) -> None:
     (project.path / "a.bin").write_bytes(content)
 
-    assert refused(project, "read", path="a.bin") == told
+    assert refused(project, "read", path="a.bin") == message
 
 
 def test_an_empty_file_is_read(project: Project) -> None:
@@ -85,15 +85,15 @@ def test_an_empty_file_is_read(project: Project) -> None:
     assert done(project, "read", path="a.txt")["content"] == ""
 
 
-def test_a_folder_a_pipe_and_nothing_are_told_apart(project: Project) -> None:
+def test_folders_pipes_and_missing_files_have_their_own_messages(project: Project) -> None:
     os.mkfifo(project.path / "pipe")
 
     assert refused(project, "read", path=".ai").startswith(".ai is a folder; ")
-    assert refused(project, "read", path="pipe") == "pipe is no plain file; name one\n"
+    assert refused(project, "read", path="pipe") == "pipe is not a regular file; name one\n"
     assert refused(project, "read", path="no") == "no does not exist; use rye/fs/glob to find it\n"
 
 
-OUTSIDE = "name a path inside, or set allow_outside to true\n"
+OUTSIDE = "use a path inside it, or set allow_outside to true\n"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ OUTSIDE = "name a path inside, or set allow_outside to true\n"
     ],
 )
 @pytest.mark.parametrize("path", ["../out/a.txt", "link/a.txt", "filelink", "/{root}/out/a.txt"])
-def test_no_path_leads_out_of_the_project(
+def test_a_path_outside_the_project_is_refused(
     project: Project, tmp_path: Path, tool: str, params: dict[str, str], path: str
 ) -> None:
     (tmp_path / "out").mkdir()
@@ -116,13 +116,13 @@ def test_no_path_leads_out_of_the_project(
 
     message = refused(project, tool, path=path, **params)
 
-    assert message == f"{path} leads out of the project {project.path}; {OUTSIDE}"
+    assert message == f"{path} is outside the project {project.path}; {OUTSIDE}"
     assert (tmp_path / "out" / "a.txt").read_text() == "secret"
 
 
 @pytest.mark.parametrize(("tool", "params"), [("list", {}), ("glob", {"pattern": "*"}),
                                               ("grep", {"pattern": "secret"})])  # fmt: skip
-def test_no_search_leads_out_of_the_project(
+def test_a_search_does_not_leave_the_project(
     project: Project, tmp_path: Path, tool: str, params: dict[str, str]
 ) -> None:
     (tmp_path / "out").mkdir()
@@ -133,7 +133,7 @@ def test_no_search_leads_out_of_the_project(
     assert "a.txt" not in str(done(project, tool, **params))
 
 
-def test_outside_is_reached_when_the_call_says_so(project: Project, tmp_path: Path) -> None:
+def test_allow_outside_permits_a_path_outside_the_project(project: Project, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
 
     data = done(project, "read", path=str(tmp_path / "a.txt"), allow_outside=True)
@@ -148,7 +148,7 @@ def test_writes_a_file_and_its_folders(project: Project) -> None:
     assert (project.path / "new/deep/a.txt").read_bytes() == "é\n".encode()
 
 
-def test_replacing_a_file_keeps_its_mode_and_leaves_nothing_behind(project: Project) -> None:
+def test_replacing_a_file_keeps_its_mode_and_leaves_no_temporary_file(project: Project) -> None:
     script = project.path / "run.sh"
     script.write_text("old")
     script.chmod(0o755)
@@ -165,7 +165,7 @@ def test_create_only_does_not_replace(project: Project) -> None:
     message = refused(project, "write", path="a.txt", content="new", create_only=True)
 
     assert message == (
-        "a.txt exists already; leave create_only out to replace it, or use rye/fs/edit\n"
+        "a.txt already exists; remove create_only to replace it, or use rye/fs/edit\n"
     )
     assert (project.path / "a.txt").read_text() == "old"
     assert list(project.path.glob("*.tmp")) == []
@@ -181,7 +181,7 @@ def test_writing_through_a_link_inside_the_project_keeps_the_link(project: Proje
     assert (project.path / "real.txt").read_text() == "new"
 
 
-def test_an_edit_gives_the_difference(project: Project) -> None:
+def test_an_edit_returns_a_diff(project: Project) -> None:
     (project.path / "a.txt").write_text("one\ntwo\nthree\n")
 
     data = done(project, "edit", path="a.txt", old_text="two", new_text="2")
@@ -201,14 +201,14 @@ def test_an_edit_that_is_not_unique_changes_nothing_unless_asked(project: Projec
 
     assert refused(project, "edit", path="a.txt", old_text="x", new_text="z") == (
         "a.txt contains old_text 2 times (lines 1, 3); "
-        "add lines around it, or set replace_all to true\n"
+        "include the lines around it, or set replace_all to true\n"
     )
     assert path.read_text() == "x\ny\nx\n"
     done(project, "edit", path="a.txt", old_text="x", new_text="z", replace_all=True)
     assert path.read_text() == "z\ny\nz\n"
 
 
-def test_an_edit_that_does_not_fit_says_what_is_near(project: Project) -> None:
+def test_an_edit_that_does_not_match_reports_the_nearest_line(project: Project) -> None:
     (project.path / "a.txt").write_text("def f():\n    return 1\n")
 
     near = refused(project, "edit", path="a.txt", old_text="\treturn 1", new_text="x")
@@ -216,11 +216,11 @@ def test_an_edit_that_does_not_fit_says_what_is_near(project: Project) -> None:
     same = refused(project, "edit", path="a.txt", old_text="def", new_text="def")
 
     assert near == (
-        "a.txt does not contain old_text; its first line is like line 2, so blanks or later "
-        "lines differ: read the file again\n"
+        "a.txt does not contain old_text; its first line matches line 2, but whitespace or "
+        "later lines differ: read the file again\n"
     )
     assert far == "a.txt does not contain old_text; read the file and copy the text exactly\n"
-    assert same == "old_text and new_text are the same; there is nothing to change\n"
+    assert same == "old_text and new_text are the same; change new_text\n"
 
 
 def test_an_edit_keeps_the_line_ends_of_the_file(project: Project) -> None:
@@ -242,7 +242,7 @@ def tree(project: Project) -> Project:
     return project
 
 
-def test_lists_one_level_or_several(tree: Project) -> None:
+def test_lists_one_or_more_levels(tree: Project) -> None:
     assert done(tree, "list", path="src")["entries"] == [
         {"path": "a.py", "kind": "file", "size": 25},
         {"path": "bin.py", "kind": "file", "size": 7},
@@ -277,7 +277,7 @@ def test_globs_for_files(tree: Project, pattern: str, files: list[str]) -> None:
     assert done(tree, "glob", pattern=pattern)["files"] == files
 
 
-def test_greps_lines_with_what_surrounds_them(tree: Project) -> None:
+def test_greps_lines_with_context(tree: Project) -> None:
     data = done(tree, "grep", pattern=r"^needle in .*\.py$", context=1)
 
     assert [match["path"] for match in data["matches"]] == ["src/a.py", "src/sub/b.py", "top.py"]
@@ -302,8 +302,10 @@ def test_grep_narrows_by_path_glob_case_and_number(tree: Project) -> None:
     assert done(tree, "grep", pattern="needle", max_results=1)["complete"] is False
 
 
-def test_a_broken_expression_is_told(project: Project) -> None:
-    assert refused(project, "grep", pattern="(").startswith("the pattern is no regular expression")
+def test_an_invalid_regular_expression_is_reported(project: Project) -> None:
+    assert refused(project, "grep", pattern="(").startswith(
+        "the pattern is not a valid regular expression"
+    )
 
 
 def test_every_line_of_grep_is_bounded(project: Project) -> None:

@@ -30,7 +30,7 @@ def git(project: Project, command: str, *args: str, paths: tuple[str, ...] = ())
     return output
 
 
-def test_the_daily_round(project: Project) -> None:
+def test_add_commit_log_status_and_diff(project: Project) -> None:
     (project.path / "a.txt").write_text("one\n")
 
     git(project, "add", paths=("a.txt",))
@@ -57,7 +57,7 @@ def test_a_path_is_never_an_option(project: Project) -> None:
     assert git(project, "ls-files") == "--force\n"
 
 
-def test_a_command_that_would_ask_ends_at_once(project: Project) -> None:
+def test_a_command_that_would_open_an_editor_fails_at_once(project: Project) -> None:
     (project.path / "a.txt").write_text("one\n")
     git(project, "add", paths=("a.txt",))
 
@@ -68,7 +68,7 @@ def test_a_command_that_would_ask_ends_at_once(project: Project) -> None:
 
 
 @pytest.mark.parametrize("command", ["pwn", "-c", "--exec-path=/tmp", "status; id", "difftool"])
-def test_only_the_commands_of_git_are_taken(project: Project, command: str) -> None:
+def test_only_built_in_commands_are_accepted(project: Project, command: str) -> None:
     subprocess.run(
         ["git", "-C", str(project.path), "config", "alias.pwn", "!touch pwned"], check=True
     )
@@ -101,8 +101,7 @@ def test_an_option_that_starts_a_program_is_refused(
     result = project.run("rye/git/git", {"command": command, "args": args})
 
     assert result.data["stderr"] == (
-        f"git {shown}: git would start another program; "
-        "use rye/bash/bash if that is what you want\n"
+        f"git {shown}: this would start another program; use rye/bash/bash if you need that\n"
     )
     assert not (project.path / "pwned").exists()
 
@@ -122,7 +121,7 @@ def test_an_option_that_starts_a_program_is_refused(
         ("grep", ["--no-index", "root", "/etc"], "grep --no-index"),
     ],
 )
-def test_an_option_that_names_a_place_outside_is_refused(
+def test_an_option_that_reaches_outside_the_repository_is_refused(
     project: Project, tmp_path: Path, command: str, args: list[str], shown: str
 ) -> None:
     out = tmp_path / "out"
@@ -131,8 +130,8 @@ def test_an_option_that_names_a_place_outside_is_refused(
     result = project.run("rye/git/git", {"command": command, "args": given})
 
     assert result.data["stderr"] == (
-        f"git {shown}: git would write or read outside of the repository; "
-        "use rye/bash/bash if that is what you want\n"
+        f"git {shown}: this would write or read outside the repository; "
+        "use rye/bash/bash if you need that\n"
     )
     assert not out.exists()
 
@@ -148,7 +147,7 @@ def test_an_option_that_names_a_place_outside_is_refused(
         ("worktree", ["add", "-b", "x", "OUT"], []),
     ],
 )
-def test_no_folder_is_made_outside(
+def test_no_folder_is_created_outside_the_project(
     project: Project, tmp_path: Path, command: str, args: list[str], paths: list[str]
 ) -> None:
     git(project, "commit", "-q", "--allow-empty", "-m", "first")
@@ -161,12 +160,12 @@ def test_no_folder_is_made_outside(
     result = project.run("rye/git/git", {"command": command, **given})
 
     assert result.data["stderr"].endswith(
-        ": leads out of the project; name a folder inside, or use rye/bash/bash\n"
+        ": is outside the project; name a folder inside it, or use rye/bash/bash\n"
     )
     assert not out.exists()
 
 
-def test_folders_inside_are_made(project: Project, tmp_path: Path) -> None:
+def test_folders_inside_the_project_are_created(project: Project, tmp_path: Path) -> None:
     git(project, "commit", "-q", "--allow-empty", "-m", "first")
 
     git(project, "clone", "-q", str(project.path), "copy")
@@ -176,11 +175,13 @@ def test_folders_inside_are_made(project: Project, tmp_path: Path) -> None:
     assert (project.path / "tree" / ".git").is_file()
 
 
-def test_settings_can_be_read_but_not_planted(project: Project) -> None:
+def test_settings_can_be_read_but_not_changed(project: Project) -> None:
     assert "core.bare=false\n" in git(project, "config", "--list")
 
     result = project.run(
         "rye/git/git", {"command": "config", "args": ["core.fsmonitor", "touch pwned"]}
     )
 
-    assert result.data["stderr"].startswith("git config is for reading here; begin args with ")
+    assert result.data["stderr"].startswith(
+        "git config can only read settings; start args with one of "
+    )

@@ -1,4 +1,4 @@
-"""YAML tools straight on the http_client primitive need no runtime."""
+"""YAML tools that use the http_client primitive directly."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ config_schema:
     assert seen.body == b'{"note":"${DEMO_KEY} {id}","count":3}'
 
 
-def test_the_primitive_by_itself_takes_its_config_as_parameters(
+def test_the_primitive_called_directly_takes_its_config_as_parameters(
     project: Project, server: LoopbackServer
 ) -> None:
     url = server.on("/x", respond(200, json=[1]))
@@ -70,7 +70,7 @@ def test_the_primitive_by_itself_takes_its_config_as_parameters(
     assert server.requests[0].headers["x-a"] == "${DEMO_KEY}"
 
 
-def test_a_status_that_is_an_error_is_a_failure(project: Project, server: LoopbackServer) -> None:
+def test_an_error_status_is_a_failure(project: Project, server: LoopbackServer) -> None:
     url = server.on("/x", respond(503, json={"why": "busy"}))
 
     result = project.run("http_client", {"url": url})

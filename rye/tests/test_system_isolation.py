@@ -1,4 +1,4 @@
-"""What lies beside a signed tool or in its environment does not run unless it is signed."""
+"""Unsigned files next to a signed tool or in its environment do not run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rye_project import SUBPROCESS, Project
 
 RUNTIMES = Path("tools/rye/core/runtimes")
 OWN_PYTHON = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-"""Bytecode counts only for the Python that made it."""
+"""Bytecode works only with the Python that compiled it."""
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_an_unsigned_module_beside_a_signed_tool_does_not_run(
     ("runtime", "body"), [("python_runtime", RETURNS), ("python_script_runtime", PRINTS)]
 )
 @pytest.mark.parametrize("variable", ["PYTHONPATH", "RYE_ANCHOR_PATH"])
-def test_the_environment_does_not_say_where_modules_are(
+def test_the_environment_cannot_add_a_module_path(
     tmp_path: Path, mark: Path, runtime: str, body: str, variable: str
 ) -> None:
     evil = tmp_path / "evil"
@@ -104,7 +104,7 @@ def test_bytecode_in_an_anchor_or_a_library_does_not_run(
     assert not mark.exists()
 
 
-def test_a_tool_still_has_the_library_and_its_signed_modules(project: Project) -> None:
+def test_a_tool_can_import_the_library_and_its_signed_modules(project: Project) -> None:
     body = "import helper, rye_walk\ndef main():\n    return [helper.N, rye_walk.MAX_ENTRIES]\n"
     project.tool("a/tool.py", header("python_runtime") + body)
     project.tool("a/helper.py", "N = 5\n")
@@ -115,7 +115,7 @@ def test_a_tool_still_has_the_library_and_its_signed_modules(project: Project) -
     assert (result.error, result.data) == (None, [5, 200_000])
 
 
-def test_a_system_tool_called_in_a_checkout_does_not_run_the_python_that_came_with_it(
+def test_a_system_tool_called_in_a_checkout_does_not_run_the_checkouts_python(
     project: Project, mark: Path
 ) -> None:
     python = project.path / ".venv" / "bin" / "python"
@@ -131,8 +131,8 @@ def test_a_system_tool_called_in_a_checkout_does_not_run_the_python_that_came_wi
     assert mark.exists()
 
 
-def test_a_runtime_of_ones_own_can_leave_planted_bytecode_unread(tmp_path: Path) -> None:
-    """What the security model tells the authors of such runtimes to do."""
+def test_a_custom_runtime_can_ignore_planted_bytecode(tmp_path: Path) -> None:
+    """The advice of docs/security.md for authors of runtimes."""
     project = Project(tmp_path)
     project.yaml(
         "runtimes/mine",

@@ -1,4 +1,4 @@
-"""mcp_stdio_runtime against real servers, good and bad."""
+"""mcp_stdio_runtime with real servers, correct and broken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from processes import assert_gone, pid_in
 from rye_project import Project
 
-# What every server does; TOOL is what it does for tools/call and gives the result.
+# The code of every server; TOOL is replaced by its handler of tools/call.
 SERVER = """
 import json, os, signal, sys, time
 
@@ -47,7 +47,7 @@ class World:
         self._script = folder / "server.py"
 
     def serve(self, body: str, /, *, version: str = "", before: str = "", **server: Any) -> None:
-        """A project tool ``tool`` that calls ``echo`` of a server which does ``body``."""
+        """Create a tool ``tool`` that calls ``echo`` of a server with the handler ``body``."""
         script = SERVER.replace("TOOL", body.replace("\n", "\n    ") or "pass")
         script = script.replace("VERSION", repr(version)).replace("BEFORE", before)
         self._script.write_text(script)
@@ -90,7 +90,7 @@ def test_structured_content_is_the_data(world: World) -> None:
     assert_gone(world.server())
 
 
-def test_texts_are_printed_as_they_are(world: World) -> None:
+def test_text_content_is_printed_unchanged(world: World) -> None:
     world.serve(answer("{'content': [{'type': 'text', 'text': t} for t in ('one', 'two')]}"))
 
     assert world.project.run("tool").data["stdout"] == "one\ntwo\n"
@@ -109,7 +109,7 @@ def test_an_error_of_the_tool_is_a_failure_with_its_text(world: World) -> None:
     assert world.project.run("tool").error == "'tool' ended with exit code 1: no disk"
 
 
-def test_an_error_of_the_protocol_is_told(world: World) -> None:
+def test_a_protocol_error_is_reported(world: World) -> None:
     world.serve("send(id=call['id'], error={'code': -32602, 'message': 'no tool echo'})")
 
     assert world.project.run("tool").data["stderr"] == (
@@ -118,7 +118,7 @@ def test_an_error_of_the_protocol_is_told(world: World) -> None:
     )
 
 
-def test_the_server_may_ask_log_and_notify_before_it_answers(world: World) -> None:
+def test_the_server_may_send_requests_and_notifications_before_it_answers(world: World) -> None:
     world.serve(
         "send(method='notifications/message', params={'level': 'warning', 'data': 'busy'})\n"
         "send(method='notifications/progress', params={'progress': 1})\n"
@@ -134,19 +134,19 @@ def test_the_server_may_ask_log_and_notify_before_it_answers(world: World) -> No
     assert result.metadata["stderr"] == "warning: busy\n"
 
 
-def test_an_older_protocol_is_spoken_and_an_unknown_one_refused(world: World) -> None:
+def test_an_older_protocol_is_used_and_an_unknown_one_refused(world: World) -> None:
     world.serve(answer("{'structuredContent': {'ok': 1}}"), version="2025-03-26")
     assert world.project.run("tool").data == {"ok": 1}
 
     world.serve(answer("{}"), version="1999-01-01")
     world.project.lockfile("tool").unlink()
     assert world.project.run("tool").data["stderr"] == (
-        f"the MCP server {sys.executable!r} speaks protocol '1999-01-01'; "
-        "known are 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n"
+        f"the MCP server {sys.executable!r} uses protocol '1999-01-01'; "
+        "supported are 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n"
     )
 
 
-def test_a_silent_server_is_given_up_and_ended_though_it_ignores_signals(world: World) -> None:
+def test_a_silent_server_that_ignores_sigterm_is_killed_after_the_timeout(world: World) -> None:
     world.serve("signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)", timeout=0.5)
 
     result = world.project.run("tool")
@@ -158,7 +158,7 @@ def test_a_silent_server_is_given_up_and_ended_though_it_ignores_signals(world: 
     assert_gone(world.server())
 
 
-def test_a_server_that_reads_nothing_does_not_block_the_call(world: World) -> None:
+def test_a_server_that_does_not_read_stdin_does_not_block_the_call(world: World) -> None:
     world.serve("", before="time.sleep(600)", timeout=0.5)
 
     result = world.project.run("tool", {"big": "x" * 1_000_000})
@@ -167,7 +167,7 @@ def test_a_server_that_reads_nothing_does_not_block_the_call(world: World) -> No
     assert_gone(world.server())
 
 
-def test_a_server_that_dies_or_babbles_is_told(world: World) -> None:
+def test_a_server_that_exits_or_breaks_the_protocol_is_reported(world: World) -> None:
     world.serve("sys.exit(9)")
     assert (
         "ended during tools/call (exit code 9); see its messages above\n"
@@ -178,22 +178,22 @@ def test_a_server_that_dies_or_babbles_is_told(world: World) -> None:
     assert (
         world.project.run("tool")
         .data["stderr"]
-        .endswith("wrote a line to stdout that is no JSON-RPC message; its logs belong on stderr\n")
+        .endswith("wrote a line to stdout that is not a JSON-RPC message; it must log to stderr\n")
     )
 
 
-def test_a_server_that_never_stops_talking_is_cut_off(world: World) -> None:
+def test_a_server_that_sends_too_much_is_ended(world: World) -> None:
     world.serve("while True: sys.stdout.write('x' * 65536)")
 
     assert (
         world.project.run("tool")
         .data["stderr"]
-        .endswith("sent more than 16777216 bytes during tools/call; ask it for less\n")
+        .endswith("sent more than 16777216 bytes during tools/call; request less data\n")
     )
     assert_gone(world.server())
 
 
-def test_a_server_that_is_not_there_is_told(world: World) -> None:
+def test_a_server_that_is_not_installed_is_reported(world: World) -> None:
     world.serve("", command="no-such-server")
 
     assert world.project.run("tool").data["stderr"] == (
@@ -202,7 +202,7 @@ def test_a_server_that_is_not_there_is_told(world: World) -> None:
     )
 
 
-def test_a_secret_reaches_the_server_whatever_is_in_it_and_no_command_line(world: World) -> None:
+def test_a_secret_reaches_the_server_unchanged_and_is_on_no_command_line(world: World) -> None:
     secret = 'pa"ss\\word'
     world.project.environ["MY_KEY"] = secret
     world.serve(
@@ -216,7 +216,7 @@ def test_a_secret_reaches_the_server_whatever_is_in_it_and_no_command_line(world
 
 
 @pytest.mark.parametrize("name", ["mcp_server", "input_data"])
-def test_a_caller_cannot_choose_the_server(world: World, name: str) -> None:
+def test_a_caller_cannot_override_the_server(world: World, name: str) -> None:
     world.serve(answer("{'structuredContent': arguments}"))
     evil = {"command": "touch", "args": [str(world.project.path / "pwned")], "tool": "x"}
 
@@ -227,32 +227,31 @@ def test_a_caller_cannot_choose_the_server(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "told"),
+    ("server", "problem"),
     [
-        ({"tool": ""}, "tool: expected the name of a tool; mend the tool's config"),
-        ({"args": "x"}, "args: expected a list of texts; mend the tool's config"),
-        ({"env": {"A": 1}}, "env: expected a mapping of texts; mend the tool's config"),
-        ({"timeout": 0}, "timeout: expected a number of seconds; mend the tool's config"),
+        ({"tool": ""}, "tool: expected the name of a tool; fix the tool's config"),
+        ({"args": "x"}, "args: expected a list of strings; fix the tool's config"),
+        ({"env": {"A": 1}}, "env: expected a mapping of strings; fix the tool's config"),
+        ({"timeout": 0}, "timeout: expected a number of seconds; fix the tool's config"),
         (
             {"name": "x"},
-            "name: unknown; known are args, command, cwd, env, start_timeout, timeout, tool",
+            "name: unknown key; known are args, command, cwd, env, start_timeout, timeout, tool",
         ),
     ],
 )
-def test_a_config_that_is_wrong_names_the_field(
-    world: World, server: dict[str, Any], told: str
+def test_an_invalid_config_is_reported_with_its_field(
+    world: World, server: dict[str, Any], problem: str
 ) -> None:
     world.serve("", **server)
 
-    assert world.project.run("tool").data["stderr"] == f"mcp_server.{told}\n"
+    assert world.project.run("tool").data["stderr"] == f"mcp_server.{problem}\n"
 
 
-def test_a_tool_that_names_no_server_is_told_how(world: World) -> None:
+def test_a_tool_without_a_server_is_refused(world: World) -> None:
     world.project.yaml("tool", executor_id="mcp_stdio_runtime")
 
     assert world.project.run("tool").data["stderr"] == (
-        "the tool's config does not say which server to call; "
-        "give it mcp_server: {command, args, env, tool}\n"
+        "the tool's config does not name a server; add mcp_server: {command, args, env, tool}\n"
     )
 
 
@@ -267,17 +266,7 @@ def test_a_caller_cannot_name_the_server(tmp_path: Path, schema: dict[str, Any] 
     result = project.run("tool", {"mcp_server": server})
 
     assert result.data["stderr"] == (
-        "the server was named by the caller, who could have any program run; "
-        "only the tool's config may say mcp_server\n"
+        "the caller passed mcp_server and could run any program with it; "
+        "set mcp_server in the tool's config\n"
     )
     assert not mark.exists()
-
-
-def test_a_tool_that_names_no_server_is_refused(tmp_path: Path) -> None:
-    project = Project(tmp_path, shipped_system=True)
-    project.yaml("tool", executor_id="mcp_stdio_runtime")
-
-    assert project.run("tool").data["stderr"] == (
-        "the tool's config does not say which server to call; "
-        "give it mcp_server: {command, args, env, tool}\n"
-    )

@@ -27,6 +27,29 @@ def strips_types() -> bool:
     return subprocess.check_output([NODE or "", "-e", script]) == b"true"
 
 
+def install_tsx(project: Project) -> None:
+    """Put a substitute for tsx into the project, for a node that does not run TypeScript.
+
+    It registers its hooks as tsx does, and strips the types that these tests use.
+    """
+    tsx = project.path / "node_modules" / "tsx"
+    tsx.mkdir(parents=True)
+    package = {"name": "tsx", "exports": {"./esm/api": "./api.mjs"}}
+    (tsx / "package.json").write_text(json.dumps(package))
+    (tsx / "api.mjs").write_text(
+        "import { register as hook } from 'node:module';\n"
+        "export const register = () => { hook('./hooks.mjs', import.meta.url); };\n"
+    )
+    (tsx / "hooks.mjs").write_text(
+        "import { readFileSync } from 'node:fs';\n"
+        "export async function load(url, context, next) {\n"
+        "  if (!url.endsWith('.mts')) return next(url, context);\n"
+        "  const text = readFileSync(new URL(url), 'utf8')"
+        ".replace(': { a: number }', '').replace('): number', ')');\n"
+        "  return { format: 'module', source: text, shortCircuit: true };\n}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "body"),
     [
@@ -48,7 +71,7 @@ def test_the_returned_value_is_the_data(project: Project, name: str, body: str) 
     assert (result.error, result.data) == (None, {"sum": 42})
 
 
-def test_what_a_tool_logs_does_not_reach_the_result(project: Project) -> None:
+def test_console_output_of_a_tool_is_not_part_of_the_result(project: Project) -> None:
     project.tool(
         "tool.mjs",
         HEADER + "export function main() {\n"
@@ -61,7 +84,7 @@ def test_what_a_tool_logs_does_not_reach_the_result(project: Project) -> None:
     assert result.metadata["stderr"] == "log\nraw\n"
 
 
-def test_a_large_result_arrives_whole(project: Project) -> None:
+def test_a_large_result_is_complete(project: Project) -> None:
     project.tool("tool.mjs", HEADER + "export const main = () => 'x'.repeat(3000000);")
 
     assert project.run("tool").data == "x" * 3_000_000
@@ -86,22 +109,22 @@ def test_a_thrown_error_shows_its_stack(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "problem"),
     [
         ("(() => 1)", "returned a function, which JSON cannot express"),
-        ("10n", "returned something that JSON cannot express (Do not know how to serialize"),
+        ("10n", "returned a value that JSON cannot express (Do not know how to serialize"),
     ],
 )
-def test_a_result_that_is_not_json_is_an_error(project: Project, value: str, told: str) -> None:
+def test_a_result_that_is_not_json_is_an_error(project: Project, value: str, problem: str) -> None:
     path = project.tool("tool.mjs", HEADER + f"export const main = () => {value};")
 
     error = project.run("tool").data["stderr"]
 
-    assert error.startswith(f"{path} {told}")
+    assert error.startswith(f"{path} {problem}")
     assert error.endswith("return objects, arrays, strings, numbers, booleans and null\n")
 
 
-def test_a_tool_without_an_entry_says_which_are_known(project: Project) -> None:
+def test_a_tool_that_exports_no_entry_point_is_an_error_that_names_them(project: Project) -> None:
     path = project.tool("tool.mjs", HEADER + "export const x = 1;")
 
     assert project.run("tool").data["stderr"] == (
@@ -110,12 +133,86 @@ def test_a_tool_without_an_entry_says_which_are_known(project: Project) -> None:
     )
 
 
+READ_STDIN = "JSON.parse(fs.readFileSync(0, 'utf8'))"
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("tool.js", f"const fs = require('fs'); console.log({READ_STDIN}.a + 2);"),
+        ("tool.cjs", f"const fs = require('fs'); console.log({READ_STDIN}.a + 2);"),
+        ("tool.mjs", f"import fs from 'node:fs'; console.log({READ_STDIN}.a + 2);"),
+        ("tool.mts", f"import fs from 'node:fs'; console.log({READ_STDIN}.a + 2);"),
+        # The word "export" does not make a tool of a script.
+        ("tool.js", f"// no exports\nconst fs = require('fs'); console.log({READ_STDIN}.a + 2);"),
+        ("tool.mjs", f"import fs from 'node:fs'; // export\nconsole.log({READ_STDIN}.a + 2);"),
+    ],
+)
+def test_a_file_that_exports_nothing_is_a_script(project: Project, name: str, body: str) -> None:
+    install_tsx(project)
+    project.tool(name, HEADER + body)
+
+    result = project.run("tool", {"a": 40})
+
+    assert (result.error, result.data) == (None, 42)
+    assert "stderr" not in result.metadata
+
+
+@pytest.mark.parametrize("comment", ["", "// export\n"])
+def test_a_script_prints_before_during_and_after_loading(project: Project, comment: str) -> None:
+    project.tool(
+        "tool.mjs",
+        HEADER + comment + "console.log('first');\nconsole.error('log');\n"
+        "await new Promise((resolve) => process.stdout.write('second\\n', resolve));\n"
+        "await new Promise((resolve) => setTimeout(resolve, 10));\n"
+        "setTimeout(() => console.log('third'), 10);\n",
+    )
+
+    assert project.run("tool").data == {
+        "stdout": "first\nsecond\nthird\n",
+        "stderr": "log\n",
+        "return_code": 0,
+    }
+
+
+@pytest.mark.parametrize("comment", ["", "// export\n"])
+def test_a_script_may_exit_with_a_code(project: Project, comment: str) -> None:
+    project.tool("tool.mjs", HEADER + comment + "console.log('out'); process.exit(3);")
+
+    assert project.run("tool").data == {"stdout": "out\n", "stderr": "", "return_code": 3}
+
+
+@pytest.mark.parametrize("comment", ["", "// export\n"])
+def test_a_script_that_throws_shows_its_stack(project: Project, comment: str) -> None:
+    path = project.tool("tool.mjs", HEADER + comment + "throw new TypeError('lost');")
+
+    result = project.run("tool")
+
+    assert result.metadata["return_code"] == 1
+    assert result.data["stderr"].startswith("TypeError: lost\n")
+    assert str(path) in result.data["stderr"]
+
+
+def test_output_of_a_tool_that_loads_or_exits_is_its_log(project: Project) -> None:
+    project.tool(
+        "tool.mjs",
+        HEADER + "console.log('loading');\nprocess.on('exit', () => console.log('exiting'));\n"
+        "export const main = () => 1;",
+    )
+
+    result = project.run("tool")
+
+    assert (result.data, result.metadata["stderr"]) == (1, "loading\nexiting\n")
+
+
 TYPED = HEADER + "export const main = ({ a }: { a: number }): number => a + 2;"
 
 
-def test_typescript_without_help_says_what_is_missing(project: Project) -> None:
+def test_typescript_that_node_cannot_run_is_an_error_that_says_what_to_install(
+    project: Project,
+) -> None:
     if strips_types():
-        pytest.skip("this node runs TypeScript by itself")
+        pytest.skip("this node runs TypeScript")
     path = project.tool("tool.ts", TYPED)
 
     error = project.run("tool", {"a": 1}).data["stderr"]
@@ -126,25 +223,9 @@ def test_typescript_without_help_says_what_is_missing(project: Project) -> None:
     )
 
 
-def test_typescript_runs_where_node_or_the_project_can(project: Project) -> None:
-    """Where node cannot, a stand-in for tsx strips these types, by the same two doors."""
+def test_typescript_runs_with_node_or_with_the_tsx_of_the_project(project: Project) -> None:
+    install_tsx(project)
     project.tool("tool.mts", TYPED)
-    tsx = project.path / "node_modules" / "tsx"
-    tsx.mkdir(parents=True)
-    package = {"name": "tsx", "exports": {"./esm/api": "./api.mjs"}}
-    (tsx / "package.json").write_text(json.dumps(package))
-    (tsx / "api.mjs").write_text(
-        "import { register as hook } from 'node:module';\n"
-        "export const register = () => { hook('./hooks.mjs', import.meta.url); };\n"
-    )
-    (tsx / "hooks.mjs").write_text(
-        "import { readFileSync } from 'node:fs';\n"
-        "export async function load(url, context, next) {\n"
-        "  if (!url.endsWith('.mts')) return next(url, context);\n"
-        "  const text = readFileSync(new URL(url), 'utf8')"
-        ".replace(': { a: number }', '').replace('): number', ')');\n"
-        "  return { format: 'module', source: text, shortCircuit: true };\n}\n"
-    )
 
     result = project.run("tool", {"a": 40})
 
@@ -153,7 +234,7 @@ def test_typescript_runs_where_node_or_the_project_can(project: Project) -> None
 
 def test_a_tool_of_the_user_does_not_run_the_tsx_of_a_checkout(project: Project) -> None:
     if strips_types():
-        pytest.skip("this node runs TypeScript by itself")
+        pytest.skip("this node runs TypeScript")
     mark = project.path / "ran"
     tsx = project.path / "node_modules" / "tsx"
     tsx.mkdir(parents=True)
@@ -192,7 +273,7 @@ ESM = "const x = LOAD;\nexport const main = () => x;\n"
         ("(await import('node:module')).createRequire(import.meta.url)('./helper')", "helper"),
     ],
 )
-def test_what_is_not_verified_is_not_loaded(
+def test_a_file_that_is_not_verified_is_not_loaded(
     project: Project, marker: str, load: str, planted: str
 ) -> None:
     name, text = ("tool.mjs", ESM) if "await" in load else ("tool.cjs", CJS)

@@ -1,4 +1,4 @@
-"""python_runtime and python_script_runtime, as tools on them see them."""
+"""python_runtime and python_script_runtime."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_the_returned_value_is_the_data(project: Project, body: str) -> None:
     assert (result.error, result.data) == (None, {"sum": 42})
 
 
-def test_execute_is_told_the_project(project: Project) -> None:
+def test_execute_gets_the_path_of_the_project(project: Project) -> None:
     python_tool(project, "def execute(params, project_path):\n    return project_path\n")
 
     assert project.run("tool").data == str(project.path)
 
 
-def test_what_a_tool_and_its_children_print_does_not_reach_the_result(project: Project) -> None:
+def test_output_of_a_tool_and_its_children_is_not_part_of_the_result(project: Project) -> None:
     python_tool(
         project,
         "import os, subprocess, sys\n"
@@ -64,7 +64,7 @@ def test_what_a_tool_and_its_children_print_does_not_reach_the_result(project: P
     assert sorted(result.metadata["stderr"].split()) == ["1}", "child", "raw", '{"fake":']
 
 
-def test_a_tool_that_returns_nothing_shows_what_it_printed(project: Project) -> None:
+def test_the_data_of_a_tool_that_returns_none_is_its_output(project: Project) -> None:
     python_tool(project, "def main():\n    print('hello')\n")
 
     assert project.run("tool").data == {"stdout": "", "stderr": "hello\n", "return_code": 0}
@@ -113,24 +113,26 @@ def test_an_exit_is_honoured(project: Project, raised: str, code: int, stderr: s
         ("{'a': [1, {2}]}", "result['a'][1] is of type set"),
         ("{'a': float('nan')}", "result['a'] is the number nan"),
         ("{(1, 2): 3}", "result is a dict with a key of type tuple"),
-        ("loop", "nested too deeply, or within itself"),
+        ("loop", "nested too deeply, or contains itself"),
     ],
 )
-def test_a_result_that_is_not_json_says_where(project: Project, value: str, fault: str) -> None:
+def test_a_result_that_json_cannot_express_is_reported_with_its_place(
+    project: Project, value: str, fault: str
+) -> None:
     path = python_tool(project, f"loop = []\nloop.append(loop)\ndef main():\n    return {value}\n")
 
     error = project.run("tool").data["stderr"]
 
-    assert error.startswith(f"{path} returned something that JSON cannot express: result")
-    assert error.endswith(f"{fault}; return dicts, lists, texts, numbers, booleans and None\n")
+    assert error.startswith(f"{path} returned a value that JSON cannot express: result")
+    assert error.endswith(f"{fault}; return dicts, lists, strings, numbers, booleans and None\n")
 
 
-def test_a_signature_that_does_not_fit_is_told_without_a_traceback(project: Project) -> None:
+def test_a_signature_that_does_not_match_is_reported_without_a_traceback(project: Project) -> None:
     path = python_tool(project, "def main(name):\n    return name\n")
 
     assert project.run("tool", {"nam": "x"}).data["stderr"] == (
         f"{path}: main() got an unexpected keyword argument 'nam'; "
-        "make its signature fit its CONFIG_SCHEMA\n"
+        "its signature must match its CONFIG_SCHEMA\n"
     )
 
 
@@ -140,7 +142,7 @@ def test_a_type_error_inside_the_tool_keeps_its_traceback(project: Project) -> N
     assert "Traceback" in project.run("tool").data["stderr"]
 
 
-def test_a_tool_without_an_entry_says_which_are_known(project: Project) -> None:
+def test_a_tool_that_defines_no_entry_point_is_an_error_that_names_them(project: Project) -> None:
     path = python_tool(project, "x = 1\n")
 
     assert project.run("tool").data["stderr"] == (
@@ -149,7 +151,7 @@ def test_a_tool_without_an_entry_says_which_are_known(project: Project) -> None:
     )
 
 
-def test_a_tool_named_like_a_module_does_not_take_its_place(project: Project) -> None:
+def test_a_tool_named_like_a_module_does_not_replace_it(project: Project) -> None:
     project.tool(
         "json.py",
         HEADER.format(runtime="python_runtime")
@@ -170,7 +172,7 @@ def test_a_dataclass_and_its_annotations_work_in_a_tool(project: Project) -> Non
     assert project.run("tool").data == {"x": 3}
 
 
-def test_a_module_beside_the_tool_is_only_imported_from_a_marked_folder(project: Project) -> None:
+def test_a_module_next_to_the_tool_is_imported_only_from_a_marked_folder(project: Project) -> None:
     text = HEADER.format(runtime="python_runtime") + (
         "from helper import N\ndef main():\n    return N\n"
     )
@@ -182,8 +184,8 @@ def test_a_module_beside_the_tool_is_only_imported_from_a_marked_folder(project:
     marked = project.run("many/tool")
 
     assert alone.data["stderr"].endswith(
-        "hint: 'helper' lies beside the tool, but a folder is only searched if it is marked as "
-        "one tool and verified; add an __init__.py and sign its files\n"
+        "hint: 'helper' is next to the tool, but modules are imported only from a verified "
+        "folder; add an __init__.py and sign all its files\n"
     )
     assert (marked.error, marked.data) == (None, 5)
 
@@ -208,7 +210,7 @@ def test_planted_bytecode_does_not_run_in_place_of_verified_source(tmp_path: Pat
     helper = project.tool("many/helper.py", "N = 'signed'\n")
     evil = tmp_path / "evil.py"
     evil.write_text("N = 'planted'\n")
-    # Unchecked: Python itself would take it whatever the source says.
+    # Unchecked: Python would use it even if the source differs.
     py_compile.compile(
         str(evil),
         cache_from_source(str(helper)),
@@ -220,7 +222,7 @@ def test_planted_bytecode_does_not_run_in_place_of_verified_source(tmp_path: Pat
     assert project.run("many/tool").data == "signed"
 
 
-def test_run_by_itself_it_runs_a_script_like_python_c(project: Project) -> None:
+def test_python_runtime_called_directly_runs_a_script_like_python_c(project: Project) -> None:
     result = project.run(
         "python_runtime",
         {
@@ -236,7 +238,7 @@ def test_run_by_itself_it_runs_a_script_like_python_c(project: Project) -> None:
     }
 
 
-def test_nothing_in_the_project_stands_in_for_a_module_of_a_script(project: Project) -> None:
+def test_a_file_in_the_project_cannot_replace_a_module_of_a_script(project: Project) -> None:
     (project.path / "colorsys.py").write_text("print('planted')\n")
     (project.path / "own.py").write_text("print('own')\n")
 
@@ -256,7 +258,7 @@ def test_a_tool_named_like_the_runtime_is_a_tool(project: Project) -> None:
     assert project.run("mine/python_runtime", {"script": "print(1)"}).data == 8
 
 
-def test_run_by_itself_it_needs_a_script(project: Project) -> None:
+def test_python_runtime_called_directly_requires_a_script(project: Project) -> None:
     result = project.run("python_runtime", {"scrip": "1"})
 
     assert result.metadata["error_type"] == "ParameterError"
@@ -277,7 +279,9 @@ def test_a_script_tool_gets_parameters_and_project_as_arguments(project: Project
     ]
 
 
-def test_too_much_for_a_command_line_names_the_runtime_that_takes_it(project: Project) -> None:
+def test_parameters_too_long_for_argv_are_an_error_that_names_python_runtime(
+    project: Project,
+) -> None:
     python_tool(project, "", runtime="python_script_runtime")
 
     result = project.run("tool", {"a": "x" * 200_000})

@@ -1,4 +1,4 @@
-"""The system space as it ships: every file can be read, is described, and is signed."""
+"""The system space as it ships: every item is valid and described."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def metadata(item_id: str) -> Metadata:
     return parse_metadata(read_item(ITEMS[item_id], ROOT))
 
 
-def test_everything_that_is_promised_is_there() -> None:
+def test_the_system_space_contains_every_documented_item() -> None:
     assert {item_id for item_id in ITEMS if "/lib/" not in item_id} == {
         "rye/core/primitives/subprocess",
         "rye/core/primitives/http_client",
@@ -50,38 +50,38 @@ def test_everything_that_is_promised_is_there() -> None:
 
 
 @pytest.mark.parametrize("item_id", ITEMS)
-def test_every_item_says_what_it_is(item_id: str) -> None:
-    said = metadata(item_id)
+def test_every_item_declares_version_type_category_and_description(item_id: str) -> None:
+    declared = metadata(item_id)
 
-    assert re.fullmatch(r"\d+\.\d+\.\d+", said.version)
-    assert said.tool_type
-    assert said.category
-    assert len(said.description) > 20
-    assert (said.executor_id is None) == item_id.startswith("rye/core/primitives/")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", declared.version)
+    assert declared.tool_type
+    assert declared.category
+    assert len(declared.description) > 20
+    assert (declared.executor_id is None) == item_id.startswith("rye/core/primitives/")
 
 
 @pytest.mark.parametrize("item_id", AGENT_TOOLS)
-def test_every_tool_says_how_to_call_it_and_what_it_may_do(item_id: str) -> None:
-    said = metadata(item_id)
+def test_every_tool_has_a_closed_described_schema_and_annotations(item_id: str) -> None:
+    declared = metadata(item_id)
 
-    assert said.config_schema is not None
-    assert said.config_schema["additionalProperties"] is False
-    assert set(said.annotations) == {"read_only", "destructive", "idempotent", "open_world"}
-    for name, schema in said.config_schema["properties"].items():
+    assert declared.config_schema is not None
+    assert declared.config_schema["additionalProperties"] is False
+    assert set(declared.annotations) == {"read_only", "destructive", "idempotent", "open_world"}
+    for name, schema in declared.config_schema["properties"].items():
         assert "description" in schema or name == "ignore_case"
-        assert ("default" in schema) != (name in said.config_schema.get("required", [])) or (
+        assert ("default" in schema) != (name in declared.config_schema.get("required", [])) or (
             name == "glob"
         )
 
 
-def test_the_schema_of_subprocess_knows_every_key_of_the_kernel() -> None:
+def test_the_schema_of_subprocess_has_every_key_of_the_kernel() -> None:
     schema = metadata("rye/core/primitives/subprocess").config_schema or {}
 
-    # `render` is not a caller's to choose: through Rye, parameters are literal.
+    # A caller cannot set `render`: through Rye, parameters are literal.
     assert set(schema["properties"]) == subprocess_config._KEYS - {"render"}
 
 
-def test_the_schema_of_http_client_knows_every_key_of_the_kernel() -> None:
+def test_the_schema_of_http_client_has_every_key_of_the_kernel() -> None:
     schema = metadata("rye/core/primitives/http_client").config_schema or {}
 
     assert set(schema["properties"]) == set(http_config.HttpConfig.__dataclass_fields__)
@@ -91,7 +91,7 @@ def test_the_schema_of_http_client_knows_every_key_of_the_kernel() -> None:
     assert schema["properties"]["method"]["enum"] == list(http_config.METHODS)
 
 
-def test_running_leaves_nothing_in_the_system_space(tmp_path: Path) -> None:
+def test_running_a_tool_leaves_no_file_in_the_system_space(tmp_path: Path) -> None:
     before = sorted(ROOT.rglob("*"))
 
     assert Project(tmp_path, shipped_system=True).run("rye/fs/list").success

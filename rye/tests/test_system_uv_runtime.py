@@ -1,4 +1,4 @@
-"""uv_script_runtime, offline: the dependency is a wheel that the test makes."""
+"""uv_script_runtime, offline: the dependency is a wheel that the test creates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def wheel(folder: Path) -> Path:
-    """A package ``ryedemo`` with one name in it."""
+    """Create a package ``ryedemo`` with one constant."""
     path = folder / "ryedemo-1.0-py3-none-any.whl"
     info = "ryedemo-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
@@ -57,7 +57,7 @@ def test_a_script_gets_its_dependencies_and_parameters_on_stdin(
     assert result.data == [42, {"a": "${HOME} é"}, ["--project-path", str(project.path)]]
 
 
-def test_a_dependency_that_cannot_be_had_fails_with_the_words_of_uv(project: Project) -> None:
+def test_a_missing_dependency_fails_with_the_message_of_uv(project: Project) -> None:
     project.tool(
         "tool.py",
         '# /// script\n# dependencies = ["no-such-package-ryedemo"]\n# ///\n'
@@ -70,7 +70,7 @@ def test_a_dependency_that_cannot_be_had_fails_with_the_words_of_uv(project: Pro
     assert "no-such-package-ryedemo" in result.data["stderr"]
 
 
-def test_an_unsigned_module_beside_a_signed_script_does_not_run(
+def test_an_unsigned_module_next_to_a_signed_script_does_not_run(
     project: Project, tmp_path: Path
 ) -> None:
     mark = tmp_path / "planted"
@@ -88,7 +88,7 @@ def test_an_unsigned_module_beside_a_signed_script_does_not_run(
     assert not mark.exists()
 
 
-def test_the_settings_of_a_project_do_not_choose_where_packages_come_from(
+def test_a_uv_toml_in_the_project_does_not_choose_the_package_index(
     project: Project, tmp_path: Path
 ) -> None:
     wheel(tmp_path)

@@ -177,13 +177,13 @@ class TestSigning:
         path = put(world.project, "tool.py")
         with path.open("r+b") as stream:
             stream.truncate(1 << 40)
-        message = f"{path}: is larger than 1048576 bytes; keep large data in a file of its own"
+        message = f"{path}: is larger than 1048576 bytes; move large data into another file"
         with pytest.raises(ItemFormatError, match=exactly(message)):
             sign_item(path, world.context)
 
     def test_a_missing_file(self, world: TrustWorld) -> None:
         path = world.project / "tools" / "nothing.py"
-        message = f"{path}: there is no such file; restore it or search again"
+        message = f"{path}: no such file; restore it, or search for it again"
         with pytest.raises(ItemNotFoundError, match=exactly(message)):
             sign_item(path, world.context)
 

@@ -20,7 +20,6 @@ _WEIGHTS: dict[str, _Weights] = {
 }
 _MIN_PART = 3  # shorter parts of words are found everywhere
 _MIN_MISSPELT = 4
-_MAX_CANDIDATES = 200
 # `reading files` matches `read file`, and the other way round.
 _ENDINGS = ("ing", "es", "ed", "s")
 _ALSO_WHOLE = ("s", "ing", "ed", "es", "er", "e", "d")
@@ -92,16 +91,9 @@ def _base(word: str) -> str:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str | None:
-    from rye.items.typos import meant
+    from rye.suggestions import closest, one_typo_away
 
     size = len(word)
     near = sorted([each for each in known if -2 <= len(each) - size <= 2 and each.isalpha()])
-    slip = meant(word, [each for each in near if each[0] == word[0] or each[-1] == word[-1]])
-    if slip is not None:
-        return slip
-    import difflib
-
-    pairs = [word[at : at + 2] for at in range(len(word) - 1)]
-    near.sort(key=lambda each: (-sum([pair in each for pair in pairs]), each))
-    close = difflib.get_close_matches(word, near[:_MAX_CANDIDATES], n=1, cutoff=0.75)
-    return close[0] if close else None
+    likely = [each for each in near if each[0] == word[0] or each[-1] == word[-1]]
+    return one_typo_away(word, likely) or next(iter(closest(word, near, cutoff=0.75)), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -55,7 +54,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in _COMMANDS and name[:1] != "-" and not ctx.resilient_parsing:
-            similar = get_close_matches(name, _COMMANDS)
+            from rye.suggestions import closest
+
+            similar = closest(name, _COMMANDS)
             suggestion = f" (did you mean {similar[0]!r}?)" if similar else ""
             ctx.fail(f"no such command {name!r}{suggestion}")
         return super().resolve_command(ctx, args)

@@ -1,1 +1,1 @@
-"""What a file says of itself, read without running it."""
+"""Read items and their metadata, without running them."""

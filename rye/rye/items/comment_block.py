@@ -1,4 +1,4 @@
-"""The metadata of any other text file: TOML in a block of comment lines.
+"""Read the metadata of a text file from a block of comment lines that contains TOML.
 
 ::
 
@@ -12,8 +12,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lilux.patterns import pattern
-
 from rye.errors import ItemFormatError, NoMetadataError
 
 TYPE_CHECKING = False
@@ -23,14 +21,14 @@ if TYPE_CHECKING:
 MAX_BLOCK_BYTES = 64 * 1024
 
 _HINT = "correct it and sign again"
-_TOML_PLACE = pattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_TOML_PLACE = r" \(at (?:line (\d+), column \d+|end of document)\)$"
 
 
 def load_block(text: str, comment: str, path: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """What the one block of the file says, and the line of each key at its top level.
+    """Return the mapping in the block, and the line of each top-level key.
 
-    Raises :class:`NoMetadataError` if there is no block, :class:`ItemFormatError` if there are
-    two, if it does not end, or if it is not TOML.
+    Raises :class:`NoMetadataError` if there is no block, and :class:`ItemFormatError` if there are
+    two, if the block does not end, or if it is not TOML.
     """
     body, first = _find_block(text, comment, path)
     if len(body) > MAX_BLOCK_BYTES:
@@ -45,9 +43,9 @@ def load_block(text: str, comment: str, path: Path) -> tuple[dict[str, Any], dic
         values = load_toml(body + "\n")
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
-        place = _TOML_PLACE.search(reason)
+        place = re.search(_TOML_PLACE, reason)
         line = first + (int(place[1]) if place and place[1] else body.count("\n") + 1)
-        reason = f"has a rye block that is not TOML ({_TOML_PLACE.sub('', reason)})"
+        reason = f"has a rye block that is not TOML ({re.sub(_TOML_PLACE, '', reason)})"
         raise ItemFormatError(path, reason, line=line, hint=_HINT) from None
     except ValueError as error:
         raise ItemFormatError(
@@ -63,8 +61,8 @@ def _find_block(text: str, comment: str, path: Path) -> tuple[str, int]:
     if not starts:
         raise NoMetadataError(
             path,
-            "declares no metadata, so it is no item",
-            hint=f"add a block of TOML between '{opening}' and '{closing}'",
+            "is not a tool: it has no metadata",
+            hint=f"add TOML between '{opening}' and '{closing}'",
         )
     if len(starts) > 1:
         raise ItemFormatError(
@@ -82,12 +80,15 @@ def _find_block(text: str, comment: str, path: Path) -> tuple[str, int]:
             break
         body.append(line[len(comment) + 1 :])
     raise ItemFormatError(
-        path, f"has a rye block without an end '{closing}'", line=starts[0] + 1, hint=_HINT
+        path,
+        f"has a rye block without the closing line '{closing}'",
+        line=starts[0] + 1,
+        hint=_HINT,
     )
 
 
 def _key_lines(body: str, first: int) -> dict[str, int]:
-    """The line of each key at the start of a line: for messages, so a guess is good enough."""
+    """The line of each key, guessed from the start of each line; used only in messages."""
     lines: dict[str, int] = {}
     for number, line in enumerate(body.split("\n"), first + 1):
         key = re.match(r"\[*\s*[\"']?([A-Za-z0-9_-]+)", line)

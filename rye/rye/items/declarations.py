@@ -1,16 +1,16 @@
-"""The names that an item may declare, what each must be, and how a declaration becomes Metadata.
+"""The names that an item may declare, their types, and their conversion to Metadata.
 
-Every reader of a format gives a mapping of lower-case names to :class:`Declared`; here, and only
-here, the types are checked.
+The reader of each format returns a mapping of lower-case names to :class:`Declared`. The types are
+checked only here.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from lilux.patterns import pattern
 from lilux.record import Record
 
 from rye.errors import ItemFormatError, ItemIdError, NoMetadataError
@@ -29,13 +29,13 @@ MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "a
 LISTS = ("inputs", "outputs")
 NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints")
 
-# The version becomes part of the name of a lockfile.
-VERSION = pattern(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}")
+# The version is part of the name of a lockfile.
+VERSION = r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}"
 _BOUNDS = {"min_version", "max_version"}
 
 
 class RefusedError(Exception):
-    """Between a reader and its door, which knows the file: a reason and its line."""
+    """A reason and its line, raised by code that does not know the path of the file."""
 
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(reason)
@@ -44,7 +44,7 @@ class RefusedError(Exception):
 
 
 class Declared(Record, frozen=True, kw_only=True):
-    """One declaration: its value, its line in the file and its name as the file spells it."""
+    """One declaration: its value, its line, and its name as spelled in the file."""
 
     value: Any
     line: int | None
@@ -52,9 +52,10 @@ class Declared(Record, frozen=True, kw_only=True):
 
 
 def metadata_from(declarations: Mapping[str, Declared], path: Path, executor_name: str) -> Metadata:
-    """Checks every field; raises :class:`ItemFormatError` with the file, the line and the reason.
+    """Check every declaration and return the metadata.
 
-    ``executor_name`` is how the file's language spells the one name that must be there.
+    ``executor_name`` is the spelling of ``executor_id``, the only required name, in this format.
+    Raises :class:`ItemFormatError` with the file, the line and the reason.
     """
     if "executor_id" not in declarations:
         raise _no_executor(declarations, path, executor_name)
@@ -71,14 +72,14 @@ def metadata_from(declarations: Mapping[str, Declared], path: Path, executor_nam
 def _no_executor(
     declarations: Mapping[str, Declared], path: Path, executor_name: str
 ) -> ItemFormatError:
-    hint = f"declare {executor_name}: the id of a runtime, or an explicit none for a primitive"
+    hint = f"declare {executor_name}: the id of a runtime, or none for a primitive"
     if set(declarations) <= {"version"}:
-        return NoMetadataError(path, "declares no metadata, so it is no item", hint=hint)
-    return ItemFormatError(path, f"declares no {executor_name}", hint=hint)
+        return NoMetadataError(path, "is not a tool: it has no metadata", hint=hint)
+    return ItemFormatError(path, f"does not declare {executor_name}", hint=hint)
 
 
 def kind_of(value: object) -> str:
-    """How a message calls the type of a value."""
+    """The name of a value's type, for messages."""
     return _KINDS.get(type(value), type(value).__name__)
 
 
@@ -94,17 +95,16 @@ _KINDS: dict[type, str] = {
 
 
 def place_below(where: str, step: str) -> str:
-    """How a message calls a place inside a value.
+    """The name of a place inside a value, for messages.
 
-    Cut, since every entry of a long list below a key of half a megabyte would have a place of
-    that length.
+    Its length is limited, since every entry below a very long key has a place that contains it.
     """
     place = f"{where}{step}"
     return place if len(place) <= _MAX_PLACE else f"{place[: _MAX_PLACE - 1]}…"
 
 
 def _plain_fault(value: object, where: str, depth: int) -> str:
-    """Why the value could not be JSON, if it could not: what is signed must mean one thing."""
+    """Why JSON cannot express the value; empty if it can."""
     if isinstance(value, str):
         return _text_fault(value, where)
     if value is None or isinstance(value, (int, float)):
@@ -155,7 +155,7 @@ def _text(value: object, where: str) -> tuple[object, str]:
 def _version(value: object, where: str) -> tuple[object, str]:
     if not isinstance(value, str):
         return value, _expected("text in quotes", value, where)
-    if VERSION.fullmatch(value) is None:
+    if re.fullmatch(VERSION, value) is None:
         return value, f"expected a version like 1.0.0 in '{where}'"
     return value, ""
 

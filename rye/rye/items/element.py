@@ -71,3 +71,24 @@ class ChainElement(Record, frozen=True, kw_only=True):
     def version(self) -> str:
         """The declared version; ``0.0.0`` if the file declares none."""
         return self.metadata.version or "0.0.0"
+
+
+def metadata_to_json(metadata: Metadata) -> dict[str, Any]:
+    """All fields as JSON values, for the disk cache."""
+    values = {name: getattr(metadata, name) for name in _METADATA_FIELDS}
+    for name in _LISTS:
+        values[name] = None if values[name] is None else list(values[name])
+    return values
+
+
+def metadata_from_json(values: Any) -> Metadata | None:
+    """The inverse of :func:`metadata_to_json`; ``None`` if ``values`` do not have its fields."""
+    if not isinstance(values, dict) or values.keys() != _METADATA_FIELDS:
+        return None
+    for name in _LISTS:
+        values[name] = None if values[name] is None else tuple(values[name])
+    return Metadata(**values)
+
+
+_METADATA_FIELDS = frozenset(Metadata.__annotations__)
+_LISTS = ("inputs", "outputs")

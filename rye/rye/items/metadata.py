@@ -1,16 +1,15 @@
-"""What a file says of itself. It is parsed, never run; a file that cannot be read is refused."""
+"""Parse the metadata of an item; the file is never run."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-
-from lilux.patterns import pattern
 
 from rye.errors import ItemFormatError
 from rye.formats import Format, format_of
 from rye.items.declarations import NAMES, Declared, metadata_from
 from rye.items.element import ItemFile, Metadata
-from rye.items.typos import meant
+from rye.suggestions import one_typo_away
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,16 +17,16 @@ if TYPE_CHECKING:
 
 _HINT = "save it as UTF-8 and sign again"
 
-# As the interpreter looks for it; the signature line may have moved it down by one.
-_CODING = pattern(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+# As Python finds it, in the first two lines; the signature line may precede them.
+_CODING = rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)"
 _UTF8 = {b"utf-8", b"utf8", b"utf_8", b"ascii", b"us-ascii"}
 
 
 def parse_metadata(file: ItemFile) -> Metadata:
-    """The declarations of the file, every type checked.
+    """Return the checked declarations of the file.
 
     Raises :class:`ItemFormatError` with the file, the line and the reason, and its subclass
-    :class:`NoMetadataError` for a file that declares nothing and so is no item.
+    :class:`NoMetadataError` for a file without metadata, which is not an item.
     """
     item_format = format_of(file.path)
     text = _text_of(file, item_format)
@@ -49,7 +48,7 @@ def parse_metadata(file: ItemFile) -> Metadata:
 def _text_of(file: ItemFile, item_format: Format) -> str:
     content = file.content
     if content.startswith(b"\xef\xbb\xbf"):
-        raise ItemFormatError(file.path, "begins with a byte order mark", line=1, hint=_HINT)
+        raise ItemFormatError(file.path, "starts with a byte order mark", line=1, hint=_HINT)
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -57,16 +56,16 @@ def _text_of(file: ItemFile, item_format: Format) -> str:
         raise ItemFormatError(file.path, "is not UTF-8", line=line, hint=_HINT) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise ItemFormatError(file.path, "has a NUL character", line=line, hint=_HINT)
+        raise ItemFormatError(file.path, "contains a NUL character", line=line, hint=_HINT)
     if item_format.kind == "python":
         _refuse_other_encoding(content, file.path)
     return text
 
 
 def _refuse_other_encoding(content: bytes, path: Path) -> None:
-    """The interpreter must not see another text than the one that was checked."""
+    """Refuse a coding line with which Python would read another text than was checked."""
     for number, line in enumerate(content.split(b"\n", 3)[:3], 1):
-        coding = _CODING.match(line)
+        coding = re.match(_CODING, line)
         if coding and coding[1].lower() not in _UTF8:
             raise ItemFormatError(
                 path, "declares an encoding other than UTF-8", line=number, hint=_HINT
@@ -80,11 +79,11 @@ def _declarations(values: dict[str, Any], lines: dict[str, int], path: Path) -> 
         if key in NAMES:
             found[key] = Declared(value=value, line=line, name=key)
             continue
-        intended = meant(key, NAMES)
-        if intended is not None:
+        meant = one_typo_away(key, NAMES)
+        if meant is not None:
             raise ItemFormatError(
                 path,
-                f"unknown key '{key}' (did you mean '{intended}'?)",
+                f"unknown key '{key}' (did you mean '{meant}'?)",
                 line=line,
                 hint="correct it and sign again",
             )

@@ -1,4 +1,4 @@
-"""The metadata of a Python file, from its syntax tree; the file is never imported."""
+"""Read the metadata of a Python file from its syntax tree; the file is never imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from rye.errors import ItemFormatError
 from rye.items.declarations import MAX_DEPTH, Declared, RefusedError, place_below
-from rye.items.typos import bare, meant
+from rye.suggestions import fold, one_typo_away
 
 NAMES: Mapping[str, str] = {
     "__version__": "version",
@@ -28,7 +28,7 @@ NAMES: Mapping[str, str] = {
     "CHILD_CONSTRAINTS": "child_constraints",
     "ANNOTATIONS": "annotations",
 }
-# Constants of one word, such as OUTPUT, are too common in scripts to be taken for a slip.
+# Constants of one word, such as OUTPUT, are too common in scripts to be treated as typos.
 _GUARDED = tuple(name for name in NAMES if "_" in name)
 
 _HINT = "correct it and sign again"
@@ -36,10 +36,10 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def declarations_of(text: str, path: Path) -> dict[str, Declared]:
-    """What the module declares at its top level, by the lower-case names.
+    """Return the top-level declarations of the module by their lower-case names.
 
-    Raises :class:`ItemFormatError` for a file that is not Python and for a metadata name that is
-    bound in any way but once, at the top level, to a literal.
+    Raises :class:`ItemFormatError` if the file is not Python, or if a metadata name is not assigned
+    exactly once, at the top level, to a literal.
     """
     try:
         tree = _parse(text)
@@ -57,8 +57,8 @@ def declarations_of(text: str, path: Path) -> dict[str, Declared]:
 
 
 def _parse(text: str) -> ast.Module:
-    # What the interpreter has to remark on a file, it says when that runs. Here it would be printed
-    # between the lines of a list, or be an error where the caller makes warnings errors.
+    # Python prints these warnings when the file runs. Here they would appear between the lines of
+    # `rye list`, or be raised where the caller turns warnings into errors.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
@@ -89,7 +89,7 @@ def _collect(body: Sequence[ast.stmt]) -> dict[str, Declared]:
 
 
 def _names_declared(statement: ast.stmt) -> list[str] | None:
-    """The names that an assignment gives one value to; ``None`` for any other statement."""
+    """The names that a plain assignment binds; ``None`` for any other statement."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -101,7 +101,7 @@ def _names_declared(statement: ast.stmt) -> list[str] | None:
 
 
 def _names_bound(statement: ast.stmt) -> Iterator[tuple[str, int]]:
-    """Every name of the module that the statement binds, changes by index or deletes."""
+    """Every module-level name that the statement binds, deletes or changes by index."""
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
@@ -127,9 +127,11 @@ def _names_bound(statement: ast.stmt) -> Iterator[tuple[str, int]]:
 def _refuse_typo(name: str, line: int) -> None:
     if "_" not in name or not (name.isupper() or (name[:2] == "__" and name[-2:] == "__")):
         return
-    intended = "__tool_description__" if bare(name) == "description" else meant(name, _GUARDED)
-    if intended is not None:
-        raise RefusedError(f"unknown name '{name}' (did you mean '{intended}'?)", line)
+    meant = one_typo_away(name, _GUARDED)
+    if fold(name) == "description":
+        meant = "__tool_description__"
+    if meant is not None:
+        raise RefusedError(f"unknown name '{name}' (did you mean '{meant}'?)", line)
 
 
 def _literal(node: ast.expr, where: str, depth: int) -> Any:

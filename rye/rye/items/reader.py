@@ -1,4 +1,4 @@
-"""One bounded read of one file, which must be a plain file inside its space."""
+"""Read an item once: a regular file inside its space, of bounded size."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rye.spaces.containment import is_in_space, not_a_regular_file_error, outsid
 
 MAX_ITEM_BYTES = 1024 * 1024
 
-# What the system says of a socket, a device without a driver and a link that leads to itself.
-_NO_PLAIN_FILE = frozenset({errno.ENXIO, errno.ENODEV, errno.ELOOP, errno.EISDIR})
+# Errors of open() for a socket, a device without a driver, a symbolic link loop and a directory.
+_NOT_A_REGULAR_FILE = frozenset({errno.ENXIO, errno.ENODEV, errno.ELOOP, errno.EISDIR})
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 # Without O_NONBLOCK a FIFO would make the call wait for a writer.
@@ -28,12 +28,12 @@ _FLAGS = (
 
 
 def read_item(path: Path, space_root: Path) -> ItemFile:
-    """The bytes of ``path``, at most 1 MiB, read once.
+    """Read ``path``, at most 1 MiB.
 
-    Whether the file lies in ``space_root`` is asked of the file that was opened, not of its name,
-    so that no link can be put in between. Raises :class:`UnsafePathError` for a file elsewhere or
-    one that is not a plain file, :class:`ItemNotFoundError` if it is gone,
-    :class:`ItemFormatError` if it cannot be read or is too large.
+    The opened file, not its name, is checked to be inside ``space_root``, so that a symbolic link
+    cannot be swapped in between. Raises :class:`UnsafePathError` if it is outside or not a regular
+    file, :class:`ItemNotFoundError` if it is missing, and :class:`ItemFormatError` if it is
+    unreadable or too large.
     """
     name = os.fspath(path)
     try:
@@ -60,12 +60,12 @@ def read_item(path: Path, space_root: Path) -> ItemFile:
 
 
 def actual_path(descriptor: int, name: str) -> str:
-    """Where the file lies that was opened by ``name``; empty if that cannot be told any more."""
+    """The real path of a file that was opened by ``name``; empty if it is no longer known."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - on every read of every call
     except OSError:
         real = os.path.realpath(name)
-        # Only if the name still leads to the file that is open does its path say where that is.
+        # The path is right only if the name still refers to the open file.
         return real if os.path.samestat(Path(real).stat(), os.fstat(descriptor)) else ""
 
 
@@ -85,19 +85,17 @@ def _read(descriptor: int, size: int) -> bytes:
 
 def _cannot_open(path: Path, error: OSError | ValueError) -> RyeError:
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        return ItemNotFoundError(
-            f"{path}: there is no such file", hint="restore it or search again"
-        )
-    if isinstance(error, OSError) and error.errno in _NO_PLAIN_FILE:
+        return ItemNotFoundError(f"{path}: no such file", hint="restore it, or search for it again")
+    if isinstance(error, OSError) and error.errno in _NOT_A_REGULAR_FILE:
         return not_a_regular_file_error(path)
     return _unreadable(path, error)
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> ItemFormatError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    hint = "check its permissions and its disk"
+    hint = "check its permissions and the disk"
     if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
-        hint = "close files, or raise the limit of open files (ulimit -n)"
+        hint = "close files, or raise the limit for open files (ulimit -n)"
     return ItemFormatError(path, f"cannot be read ({reason.lower()})", hint=hint)
 
 
@@ -105,5 +103,5 @@ def _too_large(path: Path) -> ItemFormatError:
     return ItemFormatError(
         path,
         f"is larger than {MAX_ITEM_BYTES} bytes",
-        hint="keep large data in a file of its own",
+        hint="move large data into another file",
     )

@@ -1,7 +1,7 @@
-"""YAML that means one thing: no duplicate keys, anchors, aliases, tags or second documents.
+"""Parse unambiguous YAML: no duplicate keys, anchors, aliases, tags or second documents.
 
-The events come from libyaml; plain scalars get the types that PyYAML's safe loader gives them.
-Building from events is a third of the cost of its constructor, and every refusal has a line.
+Plain scalars get the same types as with PyYAML's safe loader. Building values from the events of
+libyaml takes a third of the time of PyYAML's constructor, and every error has a line.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _TRUTHS = SafeConstructor.bool_values
 _RESOLVERS: dict[str | None, list[tuple[str, Any]]] = Resolver.yaml_implicit_resolvers
 _PREFIX = "tag:yaml.org,2002:"
 _convert = SafeConstructor()
-# Beyond what any number needs; a long one in base 60 takes minutes to convert.
+# More than any number needs; a long number in base 60 takes minutes to convert.
 _MAX_NUMBER = 100
 
 
 def load_mapping(
     text: str, path: Path, *, hint: str = _HINT
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """The mapping that the file is, and the line of each of its keys.
+    """Return the top-level mapping of a file, and the line of each key.
 
-    Raises :class:`ItemFormatError` with the line for whatever is not strict.
+    Raises :class:`ItemFormatError` with the line.
     """
     builder = _Builder(_event_source(text))
     try:
@@ -49,7 +49,7 @@ def load_mapping(
 
 
 def _event_source(text: str) -> Callable[[], Any]:
-    # A platform without libyaml reads the same events, only slower.
+    # Without libyaml, PyYAML produces the same events more slowly.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     next_event: Callable[[], Any] = loader(text).get_event
     return next_event
@@ -85,14 +85,14 @@ class _Builder:
             raise RefusedError(f"has more than {MAX_DEPTH} levels", event.start_mark.line + 1)
         if kind is yaml.MappingStartEvent:
             return self._mapping(event, depth, None)
-        self._no_extras(event)
+        self._refuse_extras(event)
         values = []
         while type(entry := self._next()) is not yaml.SequenceEndEvent:
             values.append(self._value(entry, depth + 1))
         return values
 
     def _mapping(self, start: Any, depth: int, lines: dict[str, int] | None) -> dict[str, Any]:
-        self._no_extras(start)
+        self._refuse_extras(start)
         values: dict[str, Any] = {}
         while type(event := self._next()) is not yaml.MappingEndEvent:
             line = event.start_mark.line + 1
@@ -109,7 +109,7 @@ class _Builder:
         return values
 
     def _scalar(self, event: Any) -> Any:
-        self._no_extras(event)
+        self._refuse_extras(event)
         text: str = event.value
         if not event.implicit[0]:
             return text
@@ -132,7 +132,7 @@ class _Builder:
                 event.start_mark.line + 1,
             )
         if tag == "int":
-            # isdecimal() first: most numbers need none of the eight spellings of YAML 1.1
+            # Most numbers need none of the eight notations of YAML 1.1.
             if text.isdecimal() and text[0] != "0":
                 return int(text)
             return _convert.construct_yaml_int(yaml.ScalarNode(tag, text))
@@ -141,7 +141,7 @@ class _Builder:
         what = {"timestamp": "a date", "merge": "a merge key"}.get(tag, f"a '{tag}'")
         raise RefusedError(f"has {what}; put it in quotes", event.start_mark.line + 1)
 
-    def _no_extras(self, event: Any) -> None:
+    def _refuse_extras(self, event: Any) -> None:
         if event.anchor is not None:
             raise RefusedError(f"has an anchor '&{event.anchor}'", event.start_mark.line + 1)
         if event.tag is not None:

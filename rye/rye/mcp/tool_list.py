@@ -213,9 +213,9 @@ def _tool(name: str, entry: CatalogueEntry) -> types.Tool:
 
 
 def _nearest(name: str, known: Sequence[str]) -> list[str]:
-    from rye.spaces.index import nearest_names
+    from rye.suggestions import closest_ids
 
-    return list(nearest_names(name, known))
+    return closest_ids(name, known)
 
 
 def _write_cursor(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import count
 
 from rye.errors import ItemIdError
@@ -94,33 +94,9 @@ class SpaceIndex:
         return SpaceTree(self._root, listings)
 
 
-def nearest_names(item_id: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the known ids most similar to ``item_id``, the most similar first."""
-    import difflib
-
-    stem = item_id.rpartition("/")[2]
-    pairs = _pairs(item_id)
-    candidates = sorted(
-        set(known),
-        key=lambda each: (each.rpartition("/")[2] != stem, -len(pairs & _pairs(each)), each),
-    )[:200]
-    same_stem = [each for each in candidates if each.rpartition("/")[2] == stem]
-    close = difflib.get_close_matches(item_id, candidates, n=limit, cutoff=0.6)
-    close_stems = [
-        each
-        for each in candidates
-        if difflib.get_close_matches(stem, [each.rpartition("/")[2]], n=1, cutoff=0.75)
-    ]
-    return list(dict.fromkeys((*same_stem, *close, *close_stems)))[:limit]
-
-
 def _joined(folder: str, name: str) -> str:
     """Join two parts of a path, of which one may be empty."""
     return f"{folder}/{name}" if folder and name else folder or name
-
-
-def _pairs(text: str) -> set[str]:
-    return {text[index : index + 2] for index in range(len(text) - 1)}
 
 
 def _is_id(text: str) -> bool:

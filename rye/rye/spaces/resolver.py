@@ -11,7 +11,7 @@ from rye.errors import AmbiguousIdError, ItemNotFoundError, RyeError
 from rye.spaces.bundles import BundleFault, discover
 from rye.spaces.folders import Stamp, checked_file, files_with_stem, stamp_of
 from rye.spaces.ids import check_item_id, primitive_ids
-from rye.spaces.index import SpaceIndex, SpaceTree, nearest_names
+from rye.spaces.index import SpaceIndex, SpaceTree
 from rye.spaces.model import Resolution, Space
 from rye.spaces.watch import Watch, watch_all
 
@@ -91,10 +91,12 @@ class Resolver:
 
     def nearest(self, item_id: str) -> list[str]:
         """Return up to three ids similar to ``item_id``, the most similar first."""
+        from rye.suggestions import closest_ids
+
         known: set[str] = set(self._reserved)
         for space in self.spaces:
             known.update(self._tree(space).items)
-        return nearest_names(item_id, known)
+        return closest_ids(item_id, known)
 
     def iter_items(self, space: Space | None = None) -> Iterator[Resolution]:
         """Yield every item of one space, or every item that an id resolves to, sorted by id.

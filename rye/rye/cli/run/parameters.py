@@ -200,9 +200,9 @@ def _expected(kind: ParameterType) -> str:
 
 
 def _unknown(key: str, names: tuple[str, ...]) -> str:
-    from difflib import get_close_matches
+    from rye.suggestions import closest
 
-    similar = get_close_matches(key, names, n=1)
+    similar = closest(key, names)
     if similar:
         return f"unknown parameter {_quoted_start(key)} (did you mean {similar[0]!r}?)"
     known = f" (known: {', '.join(names)})" if names else ""

@@ -18,9 +18,8 @@ from rye.context import Context
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.known_files import KnownFile, VerifiedFiles
 from rye.formats import format_of
-from rye.items.element import ChainElement, Metadata
+from rye.items.element import ChainElement, Metadata, metadata_from_json, metadata_to_json
 from rye.items.reader import read_item
-from rye.items.stored_metadata import metadata_from_json, metadata_to_json
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver

@@ -1,1 +1,1 @@
-"""The configuration of the primitive that a chain ends in."""
+"""Build the config of the primitive at the end of a chain."""

@@ -1,24 +1,24 @@
-"""The config of the primitive that a chain ends in: merged, with its context, rendered."""
+"""Build the config that a chain's primitive is called with: merged, rendered and checked."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Container, Mapping, Sequence
 
-from lilux.patterns import pattern
-from lilux.record import Record, field, replaced
+from lilux.record import Record, field
 
 from rye.context import Context
-from rye.errors import ArgumentTooLongError, ConfigTemplateError
+from rye.errors import ConfigTemplateError
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.anchor import Anchor, apply_anchor
 from rye.executor.config.command_line import check_lengths, render_command_line
 from rye.executor.config.environment import ChainEnvironment
-from rye.executor.config.merge import ConfigPlan, plan_config
+from rye.executor.config.merge import MergedConfig, merge_configs
 from rye.executor.config.templates import (
     Names,
     as_text,
     expand_references,
+    origin,
     placeholders,
     render_value,
 )
@@ -29,48 +29,40 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_KEY_OF_CONFIG = pattern(r"config\.(\w+)")
 MAX_SECONDS = 366 * 24 * 3600
-"""The longest timeout that the primitives know."""
+"""The longest timeout that the primitives accept."""
 
 
 class ExecutionConfig(Record, frozen=True, kw_only=True):
-    """What the primitive is called with; values may be secrets and stay out of the repr."""
+    """The arguments of the primitive. Values may be secret and are not part of the repr."""
 
     primitive_id: str
     config: dict[str, Any] = field(repr=False)
     params: dict[str, Any] = field(repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The variables that are part of the command or of its folder."""
+    """The environment variables whose values are part of the command or the working directory."""
 
     def scrubbed(self, text: str) -> str:
-        """``text``, a message about the command, without their values."""
+        """Return ``text`` with each secret value replaced by the name of its variable."""
         for name, value in sorted(self.secrets.items(), key=lambda one: -len(one[1])):
             text = text.replace(value, f"${{{name}}}")
         return text
 
 
-class _Literal(Record, frozen=True, kw_only=True):
-    """A config in which no parameter has a part, and what it was made from."""
-
-    plan: ConfigPlan
-    env: ChainEnvironment
-    timeout: float | None
-    config: ExecutionConfig
-
-
 class ConfigBuilder:
-    """Builds the configs of chains that are called again and again.
+    """Builds configs for an executor, which calls the same chains again and again.
 
-    The plan of a chain is kept for as long as it is the very same chain, and a literal config for
-    as long as it is the very same environment. A chain with an anchor is planned for each call,
-    since where that leads is for the file system to say.
+    The merged config of a chain is kept until the chain is built again. If it has no placeholders,
+    its rendered form is kept too, since only the environment differs between calls. A chain with an
+    anchor is merged for each call, since the anchor depends on the file system.
+
+    Two threads may build at the same time: entries are immutable and replaced as a whole, and each
+    call reads the entry once.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._plans: dict[str, ConfigPlan] = BoundedDict()
-        self._literals: dict[str, _Literal] = BoundedDict()
+        self._known: dict[str, tuple[MergedConfig, ExecutionConfig | None]] = BoundedDict()
 
     def build(
         self,
@@ -81,23 +73,29 @@ class ConfigBuilder:
         *,
         timeout: float | None = None,
     ) -> ExecutionConfig:
-        """Like :func:`build_execution_config`. What it gives is not to be changed."""
+        """Like :func:`build_execution_config`."""
         tool = chain[0].item_id
-        plan = self._plans.get(tool)
-        if plan is None or plan.chain is not chain:
+        known = self._known.get(tool)
+        if known is None or known[0].chain is not chain:
             if any(element.metadata.anchor is not None for element in chain):
                 return build_execution_config(
                     chain, parameters, env, anchor, self._context, timeout=timeout
                 )
-            plan = self._plans[tool] = plan_config(chain, None, self._context)
-        if not plan.is_literal:
-            return _filled(plan, parameters, env.env, self._context, timeout=timeout, masked=False)
-        last = self._literals.get(tool)
-        if last and last.plan is plan and last.env is env and last.timeout == timeout:
-            return last.config
-        config = _filled(plan, parameters, env.env, self._context, timeout=timeout, masked=False)
-        self._literals[tool] = _Literal(plan=plan, env=env, timeout=timeout, config=config)
-        return config
+            known = self._known[tool] = self._merge(chain)
+        merged, constant = known
+        if constant is None or timeout is not None:
+            return _fill(merged, parameters, env.env, self._context, timeout=timeout, masked=False)
+        argv = [constant.config["command"], *constant.config["args"]]
+        check_lengths(argv, env.env, origin(merged.files, merged.tool, "args"))
+        return ExecutionConfig(
+            primitive_id=SUBPROCESS, config={**constant.config, "env": env.env}, params={}
+        )
+
+    def _merge(self, chain: Sequence[ChainElement]) -> tuple[MergedConfig, ExecutionConfig | None]:
+        merged = merge_configs(chain, None, self._context)
+        if not merged.is_constant:
+            return merged, None
+        return merged, _fill(merged, {}, {}, self._context, timeout=None, masked=False)
 
 
 def build_execution_config(
@@ -110,50 +108,23 @@ def build_execution_config(
     timeout: float | None = None,
     masked: bool = False,
 ) -> ExecutionConfig:
-    """Merge the configs from the primitive up to the tool, and fill their templates.
+    """Merge the configs from the primitive up to the tool, and fill in their templates.
 
-    A caller's parameters are literal, and are config only of a chain that is nothing but a
-    primitive. ``timeout`` in seconds goes before that of the chain. The anchor's paths are applied
-    to the environment, which the job gets exactly. ``masked`` says that ``env`` has no real
-    values: what is made of them is to be shown, not run, and is not converted or checked.
+    The caller's parameters are inserted literally; only a primitive that is called directly takes
+    them as its config. ``timeout`` (seconds) takes precedence over the chain's. The anchor's paths
+    are added to the environment, which the job gets exactly. With ``masked``, the values of
+    ``env`` are placeholders for display, so settings made from them are not converted or checked.
 
     Raises :class:`ConfigTemplateError`, :class:`ParameterError`, :class:`AnchorError` or
-    :class:`ArgumentTooLongError`; no message repeats a value.
+    :class:`ArgumentTooLongError`. No message contains a value.
     """
     variables = apply_anchor(env.env if isinstance(env, ChainEnvironment) else env, anchor)
-    plan = plan_config(chain, anchor, context)
-    return _filled(plan, parameters, variables, context, timeout=timeout, masked=masked)
-
-
-def _filled(
-    plan: ConfigPlan,
-    parameters: Mapping[str, Any],
-    env: Mapping[str, str],
-    context: Context,
-    *,
-    timeout: float | None,
-    masked: bool,
-) -> ExecutionConfig:
-    try:
-        return _fill(plan, parameters, env, context, timeout=timeout, masked=masked)
-    except (ConfigTemplateError, ArgumentTooLongError) as error:
-        raise _with_file(error, plan.chain) from None
-
-
-def _with_file(
-    error: ConfigTemplateError | ArgumentTooLongError, chain: Sequence[ChainElement]
-) -> ConfigTemplateError | ArgumentTooLongError:
-    """The error with the file in front whose config it is about."""
-    message = str(error).removesuffix(f"; {error.hint}")
-    key = _KEY_OF_CONFIG.search(message)
-    name = key.group(1) if key else "args"
-    author = next((one for one in chain if name in one.metadata.config), chain[0])
-    place = f"{author.path}: " if author.path else ""
-    return type(error)(f"{place}{message}", hint=error.hint)
+    merged = merge_configs(chain, anchor, context)
+    return _fill(merged, parameters, variables, context, timeout=timeout, masked=masked)
 
 
 def _fill(
-    plan: ConfigPlan,
+    merged: MergedConfig,
     parameters: Mapping[str, Any],
     env: Mapping[str, str],
     context: Context,
@@ -162,26 +133,31 @@ def _fill(
     masked: bool,
 ) -> ExecutionConfig:
     names = Names(
-        injected=plan.injected,
+        injected=merged.injected,
         parameters=parameters,
-        declared=plan.declared,
+        declared=merged.declared,
         env=env,
-        tool=plan.tool,
+        tool=merged.tool,
+        files=merged.files,
     )
-    templates: Mapping[str, Any] = plan.templates
-    if plan.refers_to_itself:
-        templates, names = expand_references(templates, names, plan.settings)
-    templates = {key: value for key, value in templates.items() if key in plan.settings}
+    templates: Mapping[str, Any] = merged.templates
+    if merged.refers_to_itself:
+        templates, names = expand_references(templates, names, merged.settings)
+    templates = {key: value for key, value in templates.items() if key in merged.settings}
     if timeout is not None:
         templates["timeout"] = timeout
-    if len(plan.chain) == 1:
-        return _bare(templates, names, context, timeout=timeout)
-    if plan.primitive == SUBPROCESS:
-        config = _subprocess(templates, names, context, masked=masked)
-        return replaced(config, secrets=_secrets(templates, names, plan.programs))
-    if plan.primitive == HTTP_CLIENT:
+    if len(merged.chain) == 1:
+        return _direct_call(templates, names, context, timeout=timeout)
+    if merged.primitive == SUBPROCESS:
+        secrets = _secrets(templates, names, merged.programs)
+        return _subprocess(templates, names, context, masked=masked, secrets=secrets)
+    if merged.primitive == HTTP_CLIENT:
         return _http(templates, names, masked=masked)
-    return _other(plan.primitive, render_value(templates, names, f"'{names.tool}': config"), names)
+    return _other(merged.primitive, _render(templates, names), names)
+
+
+def _render(templates: Mapping[str, Any], names: Names) -> dict[str, Any]:
+    return {key: render_value(value, names, names.place(key)) for key, value in templates.items()}
 
 
 def _secrets(
@@ -198,45 +174,46 @@ def _secrets(
 
 
 def _subprocess(
-    templates: Mapping[str, Any], names: Names, context: Context, *, masked: bool
+    templates: Mapping[str, Any],
+    names: Names,
+    context: Context,
+    *,
+    masked: bool,
+    secrets: Mapping[str, str],
 ) -> ExecutionConfig:
-    where = f"'{names.tool}': config"
     line = render_command_line(templates, names)
-    config = {
-        key: render_value(value, names, f"{where}.{key}")
-        for key, value in templates.items()
-        if key not in ("command", "args", "input_data")
-    }
-    config |= {"command": line.command, "args": line.args, "input_data": line.input_data}
-    config["env"] = _variables(names.env, config.get("env"), f"{where}.env")
-    return _job(config, names.tool, context, masked=masked)
+    rendered = {"command": line.command, "args": line.args, "input_data": line.input_data}
+    others = {key: value for key, value in templates.items() if key not in rendered}
+    config: dict[str, Any] = {**_render(others, names), **rendered}
+    config["env"] = _variables(names.env, config.get("env"), names.place("env"))
+    return _job(config, names, context, masked=masked, secrets=secrets)
 
 
 def _http(templates: Mapping[str, Any], names: Names, *, masked: bool) -> ExecutionConfig:
     from rye.executor.config.http import templated_call
 
     config, params, env = templated_call(templates, names)
-    # Without a mode of its own the primitive would look for one among the parameters.
+    # Without a mode in the config, the primitive would take one from the parameters.
     config["mode"] = config.get("mode") or "sync"
     config |= {"env": env, "env_mode": "exact"}
     if not masked:
-        _number_of_seconds(config, names.tool)
+        _convert_timeout(config, names)
     return ExecutionConfig(primitive_id=HTTP_CLIENT, config=config, params=params)
 
 
-def _bare(
+def _direct_call(
     templates: Mapping[str, Any], names: Names, context: Context, *, timeout: float | None
 ) -> ExecutionConfig:
-    """A primitive by itself: what the caller gives is its config, to the letter."""
+    """The config of a primitive that is called directly: the caller's parameters, literally."""
     given = dict(names.parameters)
     if timeout is not None:
         given["timeout"] = timeout
-    where = f"'{names.tool}'"
-    config = {**render_value(templates, names, where), **given}
+    config = _render(templates, names) | given
+    where = names.origin()
     if names.tool == HTTP_CLIENT:
         from rye.executor.config.http import literal_call
 
-        call, values = literal_call(config)
+        call, values = literal_call(config, where)
         call = {**call, "env": {}, "env_mode": "exact", "mode": call.get("mode") or "sync"}
         return ExecutionConfig(primitive_id=HTTP_CLIENT, config=call, params=values)
     if names.tool != SUBPROCESS:
@@ -250,11 +227,11 @@ def _bare(
         ]
     if config.get("command") is not None:
         config["command"] = as_text(config["command"], f"{where}: command")
-    return _job(config, names.tool, context, masked=False)
+    return _job(config, names, context, masked=False, secrets={})
 
 
 def _other(primitive: str, config: Mapping[str, Any], names: Names) -> ExecutionConfig:
-    """A primitive that another package brings."""
+    """The config of a primitive that another package registered."""
     return ExecutionConfig(
         primitive_id=primitive,
         config={"env": dict(names.env), **config, "env_mode": "exact", "render": False},
@@ -262,25 +239,34 @@ def _other(primitive: str, config: Mapping[str, Any], names: Names) -> Execution
     )
 
 
-def _job(config: dict[str, Any], tool: str, context: Context, *, masked: bool) -> ExecutionConfig:
-    """The common end of all that is run by the subprocess primitive."""
+def _job(
+    config: dict[str, Any],
+    names: Names,
+    context: Context,
+    *,
+    masked: bool,
+    secrets: Mapping[str, str],
+) -> ExecutionConfig:
+    """The checked config of a call of the subprocess primitive."""
     cwd = config.get("cwd")
-    folder = "" if cwd is None else as_text(cwd, f"'{tool}': config.cwd")
+    folder = "" if cwd is None else as_text(cwd, names.place("cwd"))
     if not config.get("command"):
         raise ConfigTemplateError(
-            f"'{tool}': config.command: no command is specified", hint="name the program"
+            f"{names.place('command')}: no command is specified", hint="name the program"
         )
     if not (masked and folder.startswith("${")):
-        # As it is written, whatever `..` in it may mean.
+        # Joined, not resolved: `..` after a symbolic link keeps its meaning.
         config["cwd"] = os.path.join(context.project_path, folder)  # noqa: PTH118 - see above
     if not masked:
-        _number_of_seconds(config, tool)
-        check_lengths([config["command"], *(config.get("args") or ())], config["env"], tool)
+        _convert_timeout(config, names)
+        argv = [config["command"], *(config.get("args") or ())]
+        check_lengths(argv, config["env"], names.origin("args"))
     final = {key: value for key, value in config.items() if value is not None}
     return ExecutionConfig(
         primitive_id=SUBPROCESS,
         config={**final, "env_mode": "exact", "render": False},
         params={},
+        secrets=secrets,
     )
 
 
@@ -295,7 +281,7 @@ def _variables(base: Mapping[str, str], own: Any, where: str) -> dict[str, str]:
     for name, value in own.items():
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:
             raise ConfigTemplateError(
-                f"{where}: {name!r} cannot be the name of a variable", hint="choose another"
+                f"{where}: {name!r} is not a valid variable name", hint="rename the variable"
             )
         if value is None:
             env.pop(name, None)
@@ -304,8 +290,8 @@ def _variables(base: Mapping[str, str], own: Any, where: str) -> dict[str, str]:
     return env
 
 
-def _number_of_seconds(config: dict[str, Any], tool: str) -> None:
-    """``${VAR}`` gives text, also where a number is meant."""
+def _convert_timeout(config: dict[str, Any], names: Names) -> None:
+    """Make the timeout a number, since a rendered ``${VAR}`` is text. Raises if it is not one."""
     timeout = config.get("timeout")
     if timeout is None:
         return
@@ -319,6 +305,6 @@ def _number_of_seconds(config: dict[str, Any], tool: str) -> None:
         valid, problem = False, f"must be above 0 and at most {MAX_SECONDS}"
     if not valid:
         raise ConfigTemplateError(
-            f"'{tool}': config.timeout: {problem}", hint="write for example 30"
+            f"{names.place('timeout')}: {problem}", hint="write for example 30"
         )
     config["timeout"] = seconds

@@ -1,4 +1,4 @@
-"""The environment of a chain: the machine's, ``.env``, and what each element declares."""
+"""Resolve the environment of a chain: the machine's, ``.env``, and what each element declares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lilux.templating import Placeholder, substitute
 
 from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
-from rye.executor.caches import BoundedDict
+from rye.executor.config.merge import interpreter_variables
 from rye.items.element import ChainElement
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ChainEnvironment(Record, frozen=True, kw_only=True):
-    """A complete environment; values may be secrets and stay out of the repr."""
+    """A complete environment. Values may be secret and are not part of the repr."""
 
     env: dict[str, str] = field(repr=False)
     declared: frozenset[str]
@@ -32,64 +32,43 @@ class ChainEnvironment(Record, frozen=True, kw_only=True):
 
 
 class Environments:
-    """The environments of chains, each asked for again and again.
+    """Resolves environments for an executor; ``.env`` is parsed again only when it changes.
 
-    What does not change is the same object every time, so that its form on the wire, the largest
-    part of a request, need not be made again.
+    Two threads may resolve at the same time: this object has no other state.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._dotenv = DotenvFile(context.project_path / ".env")
-        self._undeclared: tuple[dict[str, str], ChainEnvironment] | None = None
-        self._known: dict[str, ChainEnvironment] = BoundedDict()
 
     def resolve(self, chain: Sequence[ChainElement]) -> ChainEnvironment:
-        """Like :func:`resolve_chain_env`. Not to be changed."""
-        variables = self._dotenv.variables()
-        for element in chain:
-            if element.metadata.env_config is not None:
-                break
-            # A template of a command may name a variable that no .env may set.
-            if any("{" in str(command) for command in _commands(element.metadata.config)):
-                break
-        else:
-            return self._resolve_undeclared(variables)
-        found = resolve_chain_env(chain, self._context, variables)
-        known = self._known.get(chain[0].item_id)
-        if known == found:
-            return known
-        self._known[chain[0].item_id] = found
-        return found
-
-    def _resolve_undeclared(self, variables: dict[str, str]) -> ChainEnvironment:
-        """One for all chains that declare nothing."""
-        if self._undeclared is None or self._undeclared[0] is not variables:
-            self._undeclared = (variables, resolve_chain_env((), self._context, variables))
-        return self._undeclared[1]
+        """Like :func:`resolve_chain_env`."""
+        return resolve_chain_env(chain, self._context, self._dotenv.variables())
 
 
 def resolve_chain_env(
     chain: Sequence[ChainElement], context: Context, dotenv: Mapping[str, str] | None = None
 ) -> ChainEnvironment:
-    """Go from the primitive to the tool; each element overrides only what it declares.
+    """Resolve from the primitive to the tool; each element overrides only what it declares.
 
-    ``dotenv`` are the variables of ``.env``, by default read now. They stand below everything that
-    is declared, so a tool's ``${VAR}`` sees the values of its runtime. Since a ``.env`` comes with
-    a checkout, it may not choose what is run: ``PATH``, the interpreter variables of the chain and
-    whatever its command is made of are not taken from it. For the same reason, interpreters are
-    looked for in the project only for a tool of the project, or for a runtime run by itself.
+    ``dotenv`` contains the variables of ``.env``; by default the file is read. Declared values
+    take precedence over it, so a tool's ``${VAR}`` sees the values of its runtime. A ``.env``
+    comes with a checkout, so it must not choose what runs: ``PATH``, the interpreter variables of
+    the chain and the variables in its command are not taken from it. For the same reason, the
+    project is searched for interpreters only if the tool belongs to the project, or if a runtime
+    is called directly.
 
     Raises :class:`ItemFormatError` for a malformed ``env_config``,
-    :class:`InterpreterMissingError` for an interpreter that is not on this machine, and Lilux's
-    ``ConfigurationError`` for a ``.env`` that cannot be used.
+    :class:`InterpreterMissingError` if an interpreter is not installed, and Lilux's
+    ``ConfigurationError`` for an invalid ``.env``.
     """
-    interpreters = _interpreter_variables(chain)
+    interpreters = interpreter_variables(chain)
     env = dict(context.environ)
     variables = read_dotenv(context.project_path / ".env") if dotenv is None else dotenv
-    kept_out = {"PATH", *interpreters, *_variables_of_the_command(chain)}
-    env.update(_without(kept_out, variables, context.project_path))
-    project = _project_for(chain, context)
+    if variables:
+        protected = {"PATH", *interpreters, *_variables_of_the_command(chain)}
+        env.update(_without(protected, variables, context.project_path))
+    project = _searched_project(chain, context)
     roots: dict[str, Path | str] = {
         "user": context.user_space,
         "system": context.system_space,
@@ -110,13 +89,13 @@ def resolve_chain_env(
     return ChainEnvironment(env=env, declared=frozenset(declared))
 
 
-def _project_for(chain: Sequence[ChainElement], context: Context) -> Path | None:
-    """The project, if what it brings may run on behalf of the chain's tool.
+def _searched_project(chain: Sequence[ChainElement], context: Context) -> Path | None:
+    """The project, if an interpreter in it may run the chain's tool.
 
-    Nobody has verified a ``.venv`` or ``node_modules`` that came with a checkout. A tool of the
-    project runs because the user trusts who signed it there, and a runtime by itself is asked to
-    run code in the project. But calling any other tool inside a checkout must not run the
-    checkout's code. A project that is the user space came with no checkout.
+    A ``.venv`` or ``node_modules`` that came with a checkout is not verified. A tool of the project
+    runs because the user trusts its signer, and a runtime that is called directly is meant to run
+    code in the project. Any other tool that is called inside a checkout must not run the checkout's
+    code. A project that is also the user space did not come with a checkout.
     """
     if chain:
         tool = chain[0]
@@ -126,10 +105,10 @@ def _project_for(chain: Sequence[ChainElement], context: Context) -> Path | None
 
 
 def _without(
-    kept_out: Iterable[str], variables: Mapping[str, str], project: Path
+    protected: Iterable[str], variables: Mapping[str, str], project: Path
 ) -> dict[str, str]:
     allowed = dict(variables)
-    for name in kept_out:
+    for name in protected:
         if allowed.pop(name, None) is not None:
             import logging
 
@@ -139,19 +118,8 @@ def _without(
     return allowed
 
 
-def _interpreter_variables(chain: Sequence[ChainElement]) -> dict[str, ChainElement]:
-    found: dict[str, ChainElement] = {}
-    for element in chain:
-        rules = element.metadata.env_config or {}
-        interpreter = rules.get("interpreter")
-        variable = interpreter.get("var") if isinstance(interpreter, Mapping) else None
-        if isinstance(variable, str):
-            found.setdefault(variable, element)
-    return found
-
-
 def _variables_of_the_command(chain: Sequence[ChainElement]) -> set[str]:
-    """Those that its templates name, be it by way of another value or another variable."""
+    """The variables in its templates, also through other values or variables."""
     configs = [element.metadata.config for element in chain]
     rules = [(element.metadata.env_config or {}).get("env") for element in chain]
     declared = [one for one in rules if isinstance(one, Mapping)]
@@ -172,7 +140,7 @@ def _variables_of_the_command(chain: Sequence[ChainElement]) -> set[str]:
 
 
 def _commands(config: Any) -> Iterator[Any]:
-    """The values of all keys of that name: a server that a tool calls is a program as well."""
+    """The values of every key ``command``: an MCP server that a tool calls is a program too."""
     if isinstance(config, Mapping):
         for key, value in config.items():
             if key == "command":
@@ -181,7 +149,7 @@ def _commands(config: Any) -> Iterator[Any]:
 
 
 def _declared_names(rules: Mapping[str, Any]) -> set[str]:
-    """The names that rules which passed the resolver's own check set."""
+    """The names that ``rules`` set; the resolver has already checked their types."""
     interpreter = rules.get("interpreter")
     names = set(rules.get("env") or ())
     return names if interpreter is None else {*names, interpreter["var"]}
@@ -197,9 +165,9 @@ def _check_interpreter(
     else:
         usable = bool(value) and which(value, env) is not None
     if not usable:
-        what = f"'{value}' is not an executable here" if value else "nothing was found"
+        problem = f"'{value}' is not an executable on this machine" if value else "none was found"
         raise InterpreterMissingError(
-            f"the interpreter of '{element.item_id}' ({element.path}) is missing: {what}",
+            f"the interpreter of '{element.item_id}' ({element.path}) is missing: {problem}",
             hint=f"install it, or set {variable} in the env_config of the tool",
         )
 
@@ -207,4 +175,4 @@ def _check_interpreter(
 def _malformed(element: ChainElement, error: ConfigurationError) -> Exception:
     if element.path is None:
         return error
-    return ItemFormatError(element.path, str(error), hint="mend the env_config")
+    return ItemFormatError(element.path, str(error), hint="fix the env_config")

@@ -1,17 +1,17 @@
-"""The config of an HTTP call.
+"""Build the config of an HTTP call.
 
-The primitive fills the texts of a request itself, since it knows how a value travels in an
-address, a header or a body, and which values must not appear in a message. So it gets the
-author's templates, and exactly the values that they name.
+The primitive renders the texts of a request itself, since it knows how to encode a value in a URL,
+a header or a body, and which values must not appear in a message. So it gets the author's templates
+and the values that they name, and no others.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from lilux.patterns import pattern
 from lilux.templating import (
     Placeholder,
     env_value,
@@ -33,24 +33,23 @@ from rye.executor.config.templates import (
 from rye.items.element import ChainElement
 
 _REQUEST = ("method", "url", "headers", "body", "auth")
-# The primitive looks for sinks among its parameters; nothing of a caller's may stand there.
+# The primitive takes sinks from its parameters, so a caller must not be able to set them.
 _RESERVED = frozenset(("__sinks",))
-_USERINFO = pattern(r"(?<=:)//[^/?#]*@")
+_USERINFO = r"(?<=:)//[^/?#]*@"
 
 
 def templated_call(
     config: Mapping[str, Any], names: Names
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """Config, parameters and variables for the primitive to render, once."""
-    where = f"'{names.tool}': config"
+    """The config, parameters and variables that the primitive renders."""
     call = {
-        key: value if key in _REQUEST else render_value(value, names, f"{where}.{key}")
+        key: value if key in _REQUEST else render_value(value, names, names.place(key))
         for key, value in config.items()
     }
     params: dict[str, Any] = {}
     env: dict[str, str] = {}
     for key in _REQUEST:
-        for place, text in _texts(call.get(key), f"{where}.{key}"):
+        for place, text in _texts(call.get(key), names.place(key)):
             lone = whole_placeholder(text) is not None
             for one in placeholders(text, names):
                 if one.kind == "env":
@@ -59,16 +58,16 @@ def templated_call(
                 elif one.name not in _RESERVED:
                     if not lone:
                         require_given(one.name, names, place)
-                    params[one.name] = names.value(one.name)
+                    params[one.name] = names.value(one.name, place)
     if isinstance(call.get("body"), str) and call["body"].strip() == f"{{{PARAMS_JSON}}}":
-        # As a value, not as text: a text in a JSON body would be written as a JSON string.
+        # As an object: text in a JSON body would be encoded as a JSON string.
         params_json(names.parameters, names.tool)
         call["body"], params["parameters_"] = "{parameters_}", dict(names.parameters)
     return call, params, env
 
 
-def literal_call(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A config that a caller wrote, made such that nothing in it is a placeholder."""
+def literal_call(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A config and parameters with which the primitive sends the caller's ``config`` literally."""
     values: dict[str, Any] = {}
 
     def shield(value: Any) -> Any:
@@ -84,7 +83,7 @@ def literal_call(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
 
     call = dict(config)
     if isinstance(call.get("body"), str):
-        _text_body(call)
+        _text_body(call, where)
     for key in _REQUEST:
         if key in call:
             call[key] = shield(call[key])
@@ -97,9 +96,9 @@ def shown_request(
     shown: Mapping[str, Any],
     tool: ChainElement,
 ) -> dict[str, Any]:
-    """The request as it would be sent, with the variables of ``shown`` in place of real values.
+    """Describe the request that would be sent, with the masked variables of ``shown``.
 
-    Raises :class:`ConfigTemplateError` for one that the primitive would refuse.
+    Raises :class:`ConfigTemplateError` for a request that the primitive would refuse.
     """
     from lilux.primitives.http_client.config import parse_config
     from lilux.primitives.http_client.request import prepare_request
@@ -113,7 +112,7 @@ def shown_request(
     body = render(shown.get("body"), params=params, env=env)
     return {
         "method": prepared.method,
-        "url": _USERINFO.sub("//…@", _shown_url(shown["url"], params, env)),
+        "url": re.sub(_USERINFO, "//…@", _shown_url(shown["url"], params, env)),
         "header_names": sorted(name for name, _ in prepared.headers),
         "auth": auth.get("type") if isinstance(auth, Mapping) else None,
         "body": body.decode("utf-8", "replace") if isinstance(body, bytes) else body,
@@ -122,7 +121,7 @@ def shown_request(
 
 
 def _shown_url(template: str, params: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    """As the primitive makes it: a parameter is the whole address, or a part that is encoded."""
+    """The URL as the primitive builds it: a parameter is the whole URL, or an encoded part."""
     whole = whole_placeholder(template)
     if whole is not None and whole.kind == "param":
         return str(params[whole.name])
@@ -137,13 +136,14 @@ def _shown_url(template: str, params: Mapping[str, Any], env: Mapping[str, str])
     return substitute(template, fill)
 
 
-def _text_body(call: dict[str, Any]) -> None:
-    """As bytes, since a lone placeholder under a JSON content type would become a JSON string."""
+def _text_body(call: dict[str, Any], where: str) -> None:
+    """Make the body bytes, since the primitive would encode a lone placeholder as JSON."""
     try:
         call["body"] = call["body"].encode("utf-8")
     except UnicodeEncodeError:
         raise ConfigTemplateError(
-            "body: contains half of a surrogate pair, which is no text", hint="pass valid Unicode"
+            f"{where}: body: contains an unpaired surrogate, which is not valid text",
+            hint="pass valid Unicode",
         ) from None
     headers = call.get("headers")
     headers = dict(headers) if isinstance(headers, Mapping) else {}

@@ -1,7 +1,4 @@
-"""What of an execution config does not depend on a call: the merged templates and their context.
-
-Made once for each chain and anchor, so that a call only fills in its parameters and environment.
-"""
+"""Merge the configs of a chain into one template: the part of a config that no call changes."""
 
 from __future__ import annotations
 
@@ -31,23 +28,25 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-class ConfigPlan(Record, frozen=True, kw_only=True):
-    """The config of a chain as its authors wrote it, and what its templates may name."""
+class MergedConfig(Record, frozen=True, kw_only=True):
+    """The config of a chain as its authors wrote it, and the names that its templates may use."""
 
     chain: Sequence[ChainElement]
     templates: Mapping[str, Any]
     """Merged from the primitive up to the tool."""
+    files: Mapping[str, str]
+    """The file that sets each key, for error messages; ``""`` maps to the tool's."""
     settings: frozenset[str]
-    """The keys that the primitive reads; all others are values of the author's own."""
+    """The keys that the primitive reads; the other keys are the author's own values."""
     injected: Mapping[str, str] = field(repr=False)
     declared: frozenset[str] | None
-    """Names of parameters in the tool's schema; ``None`` if that leaves it open."""
+    """The parameters in the tool's schema; ``None`` if the schema allows others."""
     programs: frozenset[str]
-    """The variables that hold a program of the chain, which is no secret."""
+    """The variables that contain the path of an interpreter, which is not secret."""
     refers_to_itself: bool
-    """Whether a template names a value of the config."""
-    is_literal: bool
-    """Whether no parameter has a part in what is run."""
+    """True if a template names a value of the config."""
+    is_constant: bool
+    """True for a command without placeholders or variables, the same in every call."""
 
     @property
     def tool(self) -> str:
@@ -60,53 +59,74 @@ class ConfigPlan(Record, frozen=True, kw_only=True):
         return self.chain[-1].item_id
 
 
-def plan_config(
+def merge_configs(
     chain: Sequence[ChainElement], anchor: Anchor | None, context: Context
-) -> ConfigPlan:
-    """Merge the configs of the chain; raises :class:`AnchorError` for a library that is not
-    there."""
-    merged = _merged(chain, anchor)
-    settings = _settings(chain[-1], merged)
-    names = [f"{{{key}}}" for key in merged if key not in RESERVED]
-    refers_to_itself = mentions(merged, names)
-    read = [value for key, value in merged.items() if key in settings]
-    return ConfigPlan(
+) -> MergedConfig:
+    """Merge the configs of the chain.
+
+    Raises :class:`AnchorError` if the library of the runtime is missing.
+    """
+    templates = _merge(chain, anchor)
+    settings = _settings(chain[-1], templates)
+    names = [f"{{{key}}}" for key in templates if key not in RESERVED]
+    read = {key: value for key, value in templates.items() if key in settings}
+    return MergedConfig(
         chain=chain,
-        templates=merged,
+        templates=templates,
+        files=_files(chain),
         settings=settings,
         injected=_injected(chain, anchor, context),
         declared=declared_parameters(chain[0]),
-        programs=interpreter_variables(chain),
-        refers_to_itself=refers_to_itself,
-        # A primitive by itself, or one of another package, gets the parameters as they are.
-        is_literal=len(chain) > 1 and chain[-1].item_id == SUBPROCESS and not mentions(read, ["{"]),
+        programs=frozenset(interpreter_variables(chain)),
+        refers_to_itself=mentions(templates, names),
+        is_constant=(
+            len(chain) > 1
+            and chain[-1].item_id == SUBPROCESS
+            and "env" not in read
+            and not mentions(read, ["{"])
+        ),
     )
 
 
-def interpreter_variables(chain: Sequence[ChainElement]) -> frozenset[str]:
-    """The variables that hold a program of the chain, which is no secret."""
-    rules = [(element.metadata.env_config or {}).get("interpreter") for element in chain]
-    return frozenset(str(one.get("var", "")) for one in rules if isinstance(one, Mapping))
+def interpreter_variables(chain: Sequence[ChainElement]) -> dict[str, ChainElement]:
+    """The variables that ``env_config`` sets to an interpreter, each with the nearest element."""
+    found: dict[str, ChainElement] = {}
+    for element in chain:
+        interpreter = (element.metadata.env_config or {}).get("interpreter")
+        variable = interpreter.get("var") if isinstance(interpreter, Mapping) else None
+        if isinstance(variable, str):
+            found.setdefault(variable, element)
+    return found
 
 
-def _merged(chain: Sequence[ChainElement], anchor: Anchor | None) -> dict[str, Any]:
-    """Mappings are merged key by key, all else is replaced by who stands nearer to the tool."""
+def _merge(chain: Sequence[ChainElement], anchor: Anchor | None) -> dict[str, Any]:
+    """Merge mappings key by key; for other values, the element nearest to the tool wins."""
     merged: dict[str, Any] = {}
     for level in reversed(range(len(chain))):
-        merged = _laid_over(merged, chain[level].metadata.config)
+        merged = _overlay(merged, chain[level].metadata.config)
         if anchor is not None and anchor.cwd is not None and level == anchor.level:
             merged["cwd"] = f"{{{ANCHOR_CWD}}}"
     return merged
 
 
-def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(below)
-    for key, value in above.items():
-        under = result.get(key)
-        if isinstance(under, Mapping) and isinstance(value, Mapping):
-            value = _laid_over(under, value)  # noqa: PLW2901 - one name for what is laid on top
-        result[key] = value
+def _overlay(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in override.items():
+        below = result.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            result[key] = _overlay(below, value)
+        else:
+            result[key] = value
     return result
+
+
+def _files(chain: Sequence[ChainElement]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for element in reversed(chain):
+        file = "" if element.path is None else str(element.path)
+        files.update(dict.fromkeys(element.metadata.config, file))
+    tool = chain[0].path
+    return files if tool is None else {**files, "": str(tool)}
 
 
 def _injected(
@@ -122,7 +142,7 @@ def _injected(
 
 
 def _settings(primitive: ChainElement, config: Mapping[str, Any]) -> frozenset[str]:
-    """The keys that the primitive reads; all others are values of the author's own."""
+    """The keys that the primitive reads."""
     known = _SETTINGS.get(primitive.item_id)
     if known is None:
         schema = primitive.metadata.config_schema or {}

@@ -18,7 +18,6 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from lilux.patterns import pattern
 from lilux.record import Record
 from lilux.templating import Placeholder, substitute
 
@@ -36,22 +35,20 @@ HINT = 'pass it as an argument after the script and a name for $0, and write "$1
 _CLOSING = {"none": "", "single": "'", "double": '"'}
 
 # The shell's own expansions that hold no quotes and nothing nested.
-_PLAIN_EXPANSION = pattern(r"\$\{[^{}()'\"`$\\\n]*\}")
-_PLAIN_ARITHMETIC = pattern(r"\$\(\((?:[^{}()'\"`$\\]|\$\w+)*\)\)")
-_SUBSCRIPT = pattern(r"\$\w*\[")
+_PLAIN_EXPANSION = r"\$\{[^{}()'\"`$\\\n]*\}"
+_PLAIN_ARITHMETIC = r"\$\(\((?:[^{}()'\"`$\\]|\$\w+)*\)\)"
+_SUBSCRIPT = r"\$\w*\["
 _BLANKS = " \t"
 _SEPARATORS = frozenset("\n;&|")
 # A name, and then the end of the word: nothing that could make it another name.
-_COMMAND = pattern(r"([A-Za-z_./][\w./+-]*)(?=[ \t\n;&|)]|$)", re.ASCII)
-_ASSIGNMENT = pattern(r"[A-Za-z_]\w*=[\w./:,@%+-]*(?=[ \t\n;&|)]|$)", re.ASCII)
-_REDIRECTION = pattern(r"[<>]+[&|!]*")
-_OPENS = pattern(r"(?:if|then|else|elif|while|until|do|!|\{)(?=[ \t\n]|$)")
-_CLOSES = pattern(r"(?:fi|done|\})(?=[ \t\n;&|)]|$)")
-_HARMLESS_SET = pattern(
-    r"set(?:[ \t]+(?:[-+][euxf]+|[-+][eux]*o[ \t]+pipefail))+[ \t]*(?=[\n;&|]|$)"
-)
+_COMMAND = r"(?a)([A-Za-z_./][\w./+-]*)(?=[ \t\n;&|)]|$)"
+_ASSIGNMENT = r"(?a)[A-Za-z_]\w*=[\w./:,@%+-]*(?=[ \t\n;&|)]|$)"
+_REDIRECTION = r"[<>]+[&|!]*"
+_OPENS = r"(?:if|then|else|elif|while|until|do|!|\{)(?=[ \t\n]|$)"
+_CLOSES = r"(?:fi|done|\})(?=[ \t\n;&|)]|$)"
+_HARMLESS_SET = r"set(?:[ \t]+(?:[-+][euxf]+|[-+][eux]*o[ \t]+pipefail))+[ \t]*(?=[\n;&|]|$)"
 # Texts alone: ksh and zsh evaluate the argument of a number.
-_PRINTF = pattern(
+_PRINTF = (
     r"""printf[ \t]+(?P<quote>['"])"""
     r"""(?!-)(?:[^%'"`$\\]|\\[abfnrtv0]|%%|%-?\d*(?:\.\d+)?s)*(?P=quote)[ \t]"""
     r"""|printf[ \t]+(?:%s)+(?:\\\\n)?[ \t]"""
@@ -61,6 +58,10 @@ _CHANGES_THE_READING = frozenset((
     "alias", "unalias", "autoload", "emulate", "enable", "function", "set", "setopt", "shopt",
     "unsetopt", "zmodload", "case", "coproc", "foreach", "repeat", "select", "time",
 ))  # fmt: skip
+
+
+def _match(expression: str, text: str, at: int) -> re.Match[str] | None:
+    return re.compile(expression).match(text, at)
 
 
 def quote(value: str) -> str:
@@ -199,16 +200,16 @@ class _Reader:
         if self._text.startswith("[[", at):
             self._doubt(at, "stands in or behind a test")
         for skipped in (_OPENS, _ASSIGNMENT, _HARMLESS_SET):
-            if match := skipped.match(self._text, at):
+            if match := _match(skipped, self._text, at):
                 return match.end()
         frame.command, frame.word = True, at
-        if closing := _CLOSES.match(self._text, at):
+        if closing := _match(_CLOSES, self._text, at):
             frame.refused = f"stands behind '{closing.group()}'"
             return closing.end()
         return self._command(at, frame)
 
     def _command(self, at: int, frame: _Frame) -> int:
-        match = _COMMAND.match(self._text, at)
+        match = _match(_COMMAND, self._text, at)
         if match is None or match.end() in self._spans:
             frame.refused = "stands in an assignment, or behind a command that is not a plain name"
             return at
@@ -218,7 +219,7 @@ class _Reader:
         if name in _CHANGES_THE_READING:
             self._doubt(end, f"stands in or behind '{name}'")
         if name == "printf":
-            form = _PRINTF.match(self._text, at)
+            form = _match(_PRINTF, self._text, at)
             frame.data_from = form.end() if form else len(self._text)
         elif takes_code(name):
             frame.refused = f"is an argument of '{name}', which may evaluate it"
@@ -233,7 +234,7 @@ class _Reader:
             return at + 1
         if char == "(":
             self._doubt(at, "stands in or behind parentheses that are no command by themselves")
-        if redirection := _REDIRECTION.match(self._text, at):
+        if redirection := _match(_REDIRECTION, self._text, at):
             return self._redirection(redirection, frame)
         if char == "#" and at == frame.word:
             return self._comment(at)
@@ -299,10 +300,10 @@ class _Reader:
         if at + 1 in self._spans:
             self._refuse(at + 1, "stands behind a dollar sign")
         following = self._text[at + 1 : at + 2]
-        if _SUBSCRIPT.match(self._text, at):
+        if _match(_SUBSCRIPT, self._text, at):
             self._doubt(at, "stands in or behind a subscript")
-        if plain := _PLAIN_EXPANSION.match(self._text, at) or _PLAIN_ARITHMETIC.match(
-            self._text, at
+        if plain := _match(_PLAIN_EXPANSION, self._text, at) or _match(
+            _PLAIN_ARITHMETIC, self._text, at
         ):
             return plain.end()
         if following == "{":

@@ -10,21 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lilux.patterns import pattern
 from lilux.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-_POSIX = pattern(
-    r"(?:r?bash|sh|dash|ash|hush|posh|yash|r?ksh|[mlo]ksh|pdksh|r?zsh)(?:-?[0-9.]+)?(?:\.exe)?",
-    re.IGNORECASE,
+_POSIX = (
+    r"(?i)(?:r?bash|sh|dash|ash|hush|posh|yash|r?ksh|[mlo]ksh|pdksh|r?zsh)(?:-?[0-9.]+)?(?:\.exe)?"
 )
-_OTHER = pattern(
-    r"(?:fish|t?csh|rc|es|elvish|nu|xonsh|pwsh|powershell|cmd)(?:-?[0-9.]+)?(?:\.exe)?",
-    re.IGNORECASE,
-)
+_OTHER = r"(?i)(?:fish|t?csh|rc|es|elvish|nu|xonsh|pwsh|powershell|cmd)(?:-?[0-9.]+)?(?:\.exe)?"
 # These hand the text after an option to a shell that they choose.
 _HANDS_ON = {
     "su": ("-c", "--command", "--session-command"),
@@ -34,7 +29,7 @@ _HANDS_ON = {
     "env": ("-S", "--split-string"),
 }
 # A shell behind one of these is the command. Other words of a command line are looked at only for
-# a POSIX shell with a script: what bears such a name there may be anything.
+# a POSIX shell with a script: a word with such a name there may be anything.
 _WRAPPERS = frozenset((
     "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "sudo", "doas", "chroot", "busybox",
     "ionice", "taskset", "chrt", "unshare", "nsenter", "bwrap", "docker", "podman", "kubectl",
@@ -42,7 +37,7 @@ _WRAPPERS = frozenset((
 ))  # fmt: skip
 # These make one text of all their arguments and hand it to a shell.
 _JOINS = frozenset(("ssh", "rsh", "mosh", "watch", "parallel"))
-_OTHER_SCRIPT_FLAG = pattern(r"-\w*c|--?command|/[ck]|--?encodedcommand", re.IGNORECASE)
+_OTHER_SCRIPT_FLAG = r"(?i)-\w*c|--?command|/[ck]|--?encodedcommand"
 _TAKES_A_FILE = ("--rcfile", "--init-file")
 
 
@@ -82,16 +77,16 @@ _TAKE_CODE = _BUILTINS | _PROGRAMS | _WRAPPERS | _JOINS | _HANDS_ON.keys()
 
 
 def takes_code(command: str) -> bool:
-    """Whether a command of a script may do more with an argument than to take it as data."""
+    """True if a command may do more with an argument than read it as data."""
     name = _base(command).lower().removesuffix(".exe")
     names = {name, name.rstrip("0123456789.-")}
     return not names.isdisjoint(_TAKE_CODE) or is_shell(name)
 
 
 def is_shell(command: str) -> bool:
-    """Whether a program, by name or by path, is a shell."""
+    """True if a program, given by name or path, is a shell."""
     name = _base(command)
-    return _POSIX.fullmatch(name) is not None or _OTHER.fullmatch(name) is not None
+    return re.fullmatch(_POSIX, name) is not None or re.fullmatch(_OTHER, name) is not None
 
 
 class ShellText(Record, frozen=True):
@@ -112,10 +107,10 @@ def shell_texts(argv: Sequence[str]) -> tuple[ShellText, ...]:
     for index, word in enumerate(argv):
         name = _base(word)
         commands = index == 0 or wrapped
-        if _POSIX.fullmatch(name):
+        if re.fullmatch(_POSIX, name):
             texts = _posix_text(argv, index, name)
             found += [text for text in texts if commands or text.place == "argument"]
-        elif commands and _OTHER.fullmatch(name):
+        elif commands and re.fullmatch(_OTHER, name):
             found += _marked(argv, index, name, _OTHER_SCRIPT_FLAG)
         elif commands and name in _JOINS:
             found += [
@@ -123,7 +118,7 @@ def shell_texts(argv: Sequence[str]) -> tuple[ShellText, ...]:
             ]
         elif commands and name in _HANDS_ON:
             flags = "|".join(map(re.escape, _HANDS_ON[name]))
-            found += _marked(argv, index, name, re.compile(rf"(?:{flags}).*", re.DOTALL))
+            found += _marked(argv, index, name, rf"(?s:(?:{flags}).*)")
     return tuple(found)
 
 
@@ -158,9 +153,9 @@ def _posix_text(argv: Sequence[str], start: int, shell: str) -> list[ShellText]:
     return []
 
 
-def _marked(argv: Sequence[str], start: int, name: str, flag: re.Pattern[str]) -> list[ShellText]:
+def _marked(argv: Sequence[str], start: int, name: str, flag: str) -> list[ShellText]:
     """Every word from a flag on, the flag included, for it may hold the script itself."""
     for index in range(start + 1, len(argv)):
-        if flag.fullmatch(argv[index]):
+        if re.fullmatch(flag, argv[index]):
             return [ShellText("argument", later, False, name) for later in range(index, len(argv))]
     return []

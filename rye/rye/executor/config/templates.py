@@ -1,18 +1,18 @@
-"""Author's templates turned into values, by decisions that keep a caller's text literal.
+"""Render authors' templates; the caller's text is always inserted literally.
 
-What ``{name}`` means, first match first:
+``{name}`` means, in this order:
 
-1. what Rye injects (``tool_path``, ``params_json`` …): nobody can take its place, and one that
-   this chain has no value for is an error;
+1. a value that Rye injects (``tool_path``, ``params_json`` …); it cannot be overridden, and it is
+   an error if the chain has no value for it;
 2. a parameter that the schema of the tool declares;
-3. a value of the author's own in ``config``, one that the primitive does not read;
-4. any other parameter, unless there is a schema, which then says all that there is;
+3. a value in ``config`` that the primitive does not read (the author's own value);
+4. any other parameter, unless a schema declares all parameters;
 5. a setting of the primitive in ``config``.
 
-3 and 5 are the author's: their text is a template in turn, three levels deep; a mapping or a list
-inside a text becomes JSON after its own values are filled. All else, and ``${VAR}``, is inserted
-as it is. An unknown ``{name}`` stays. A declared parameter that was not given is ``None`` where it
-is the whole value, and an error inside a text.
+Values of 3 and 5 are templates themselves, up to three levels deep; a mapping or a list inside a
+text becomes JSON after its values are rendered. All other values, and ``${VAR}``, are inserted
+unchanged. An unknown ``{name}`` is left as it is. A declared parameter that is missing is ``None``
+where it is the whole value, and an error inside a text.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ RESERVED = frozenset((
     "project_path", "user_space", "system_space", "tool_path", "tool_dir", "tool_parent",
     "anchor_path", "runtime_lib", "tool_integrity", ANCHOR_CWD, PARAMS_JSON,
 ))  # fmt: skip
-"""What Rye injects, or would inject for another chain: never a parameter or an author's value."""
-ROUNDS = 3
+"""The names that Rye injects, in this or another chain: never a parameter or an author's value."""
+MAX_REFERENCE_DEPTH = 3
 MAX_EXPANDED = 1024 * 1024
-"""Characters that the references of one text may grow to."""
+"""The length in characters that one text may grow to through references."""
 
-# With one of these a schema may admit names that its `properties` do not list.
+# A schema with one of these may accept names that its `properties` do not list.
 _OPEN_KEYWORDS = (
     "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas",
     "patternProperties",
@@ -55,29 +55,39 @@ _OPEN_KEYWORDS = (
 
 
 class Names(Record, frozen=True, kw_only=True):
-    """What placeholders stand for; values may be secrets and stay out of the repr."""
+    """The meaning of placeholders. Values may be secret and are not part of the repr."""
 
     injected: Mapping[str, str] = field(repr=False)
     parameters: Mapping[str, Any] = field(repr=False)
     declared: frozenset[str] | None
-    """Names of parameters in the tool's schema; ``None`` if that leaves it open."""
+    """The parameters in the tool's schema; ``None`` if the schema allows others."""
     env: Mapping[str, str] = field(repr=False)
     tool: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The file that sets each key of ``config``, for error messages; ``""`` maps to the tool's."""
     author: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Values of ``config`` that are no text, for those names that mean them."""
+    """The values of ``config`` other than texts, by the names that refer to them."""
+
+    def origin(self, key: str = "") -> str:
+        """The start of an error message about ``key``."""
+        return origin(self.files, self.tool, key)
+
+    def place(self, key: str) -> str:
+        """Where ``key`` is set, as error messages name it."""
+        return f"{self.origin(key)}: config.{key}"
 
     def is_parameter(self, name: str) -> bool:
-        """Whether ``{name}`` may stand for a parameter that was given."""
+        """True if ``{name}`` may mean a parameter that was passed."""
         if name in RESERVED:
             return False
         return name in self.parameters and (self.declared is None or name in self.declared)
 
     def is_missing(self, name: str) -> bool:
-        """Whether ``{name}`` is a parameter that was not given."""
+        """True if ``{name}`` is a declared parameter that was not passed."""
         return self.declared is not None and name in self.declared - self.parameters.keys()
 
     def knows(self, placeholder: Placeholder) -> bool:
-        """Whether the placeholder stands for something."""
+        """True if the placeholder has a meaning."""
         name = placeholder.name
         return (
             placeholder.kind == "env"
@@ -87,32 +97,38 @@ class Names(Record, frozen=True, kw_only=True):
             or self.is_missing(name)
         )
 
-    def value(self, name: str) -> Any:
-        """What ``{name}`` stands for, for a name that is known."""
+    def value(self, name: str, where: str) -> Any:
+        """The value of ``{name}``, which must be a known name."""
         if name == PARAMS_JSON:
             return params_json(self.parameters, self.tool)
         if name in RESERVED:
-            return self._injected(name)
+            return self._injected(name, where)
         if name in self.author:
-            # Without the name itself, or a value that mentions itself would never end.
+            # Without the name, or a value that contains its own name would recurse forever.
             others = {key: value for key, value in self.author.items() if key != name}
-            return render_value(self.author[name], replaced(self, author=others), name)
+            return render_value(self.author[name], replaced(self, author=others), where)
         return self.parameters.get(name)
 
-    def _injected(self, name: str) -> str:
+    def _injected(self, name: str, where: str) -> str:
         if name not in self.injected:
             raise ConfigTemplateError(
-                f"'{self.tool}': config: {{{name}}} has no value in this chain",
-                hint="declare the anchor or the library that it stands for, or do not use it",
+                f"{where}: {{{name}}} has no value in this chain",
+                hint="declare the anchor or library that sets it, or remove the placeholder",
             )
         return self.injected[name]
+
+
+def origin(files: Mapping[str, str], tool: str, key: str = "") -> str:
+    """The file that sets ``key`` and the tool, as error messages name them."""
+    file = files.get(key, files.get("", ""))
+    return f"{file}: '{tool}'" if file else f"'{tool}'"
 
 
 def declared_parameters(tool: ChainElement) -> frozenset[str] | None:
     """The parameters that the schema of a tool lists.
 
-    ``None`` if there is no schema, or one that admits other names expressly. A schema that merely
-    does not forbid others does not make them mean anything in a template.
+    ``None`` if there is no schema, or if it explicitly allows other names. A schema that only does
+    not forbid other names gives them no meaning in a template.
     """
     schema = tool.metadata.config_schema
     if schema is None or schema.get("additionalProperties", False) is not False:
@@ -123,8 +139,10 @@ def declared_parameters(tool: ChainElement) -> frozenset[str] | None:
 
 
 def params_json(parameters: Mapping[str, Any], tool: str) -> str:
-    """The parameters as JSON in ASCII. Raises :class:`ParameterError` that names what has no
-    JSON form."""
+    """The parameters as ASCII JSON.
+
+    Raises :class:`ParameterError`, which names the parameters that JSON cannot express.
+    """
     try:
         return _json(dict(parameters))
     except (TypeError, ValueError, RecursionError):
@@ -132,47 +150,47 @@ def params_json(parameters: Mapping[str, Any], tool: str) -> str:
         raise ParameterError(
             f"wrong parameters for '{tool}'",
             issues or ["they cannot be written as JSON"],
-            hint="pass texts, finite numbers, booleans, lists and objects",
+            hint="pass strings, finite numbers, booleans, lists and objects",
         ) from None
 
 
 def expand_references(
     config: Mapping[str, Any], names: Names, settings: frozenset[str]
 ) -> tuple[dict[str, Any], Names]:
-    """``config`` with references among its own values replaced, still a template, and ``names``
-    that know those of its values that are no text.
+    """Replace references from one value of ``config`` to another.
 
-    ``settings`` are the keys that the primitive reads. Raises :class:`ConfigTemplateError` for
-    values that refer to each other in a circle or deeper than three levels.
+    Returns the config, which is still a template, and ``names`` extended by those values that are
+    not texts. ``settings`` are the keys that the primitive reads. Raises
+    :class:`ConfigTemplateError` if values refer to each other in a cycle or too deeply.
     """
     expanded = dict(config)
     author = {key: value for key, value in config.items() if _means_author(key, names, settings)}
     if not mentions(config, [f"{{{key}}}" for key in author]):
         return expanded, names
-    for _ in range(ROUNDS):
+    for _ in range(MAX_REFERENCE_DEPTH):
         expanded = _expand_each(expanded, author, names)
     for key, value in _expand_each(expanded, author, names).items():
         if value != expanded[key]:
             raise ConfigTemplateError(
-                f"'{names.tool}': config.{key}: its references go in a circle or are nested more "
-                f"than {ROUNDS} deep",
-                hint="write the value itself in place of a reference",
+                f"{names.place(key)}: its references form a cycle or are nested more than "
+                f"{MAX_REFERENCE_DEPTH} deep",
+                hint="replace a reference by its value",
             )
     structures = {key: expanded[key] for key in author if not isinstance(author[key], str)}
     return expanded, replaced(names, author=structures)
 
 
 def render_value(template: Any, names: Names, where: str) -> Any:
-    """A copy with every placeholder filled, once; a lone ``{name}`` keeps its type.
+    """Return a copy with every placeholder filled in once; a lone ``{name}`` keeps its type.
 
-    Raises :class:`ConfigTemplateError` for a value that has no form as text.
+    Raises :class:`ConfigTemplateError` for a value that cannot be written as text.
     """
     if isinstance(template, str):
         if "{" not in template:
             return template
         whole = whole_placeholder(template)
         if whole is not None and whole.kind == "param":
-            return names.value(whole.name) if names.knows(whole) else template
+            return names.value(whole.name, where) if names.knows(whole) else template
         return substitute(template, _filler(names, where))
     if isinstance(template, Mapping):
         return {
@@ -186,21 +204,21 @@ def render_value(template: Any, names: Names, where: str) -> Any:
 
 
 def render_script(template: str, names: Names, where: str) -> str:
-    """Text that a POSIX shell will parse, every value quoted for the place where it stands."""
+    """Render text that a POSIX shell will parse, with each value quoted for its position."""
     from rye.executor.config.quoting import fill_script
 
     return fill_script(template, _filler(names, where), where)
 
 
 def embedded(template: Any, names: Names) -> Placeholder | None:
-    """The first placeholder whose value would become a part of the text, not the whole of it."""
+    """The first placeholder whose value becomes only part of the text."""
     if not isinstance(template, str) or whole_placeholder(template) is not None:
         return None
     return next(iter(placeholders(template, names)), None)
 
 
 def placeholders(template: str, names: Names) -> list[Placeholder]:
-    """Those of a text that stand for something."""
+    """The placeholders in a text that have a meaning."""
     found: list[Placeholder] = []
 
     def collect(placeholder: Placeholder) -> None:
@@ -212,9 +230,9 @@ def placeholders(template: str, names: Names) -> list[Placeholder]:
 
 
 def as_text(value: Any, where: str, name: str = "") -> str:
-    """A value as a command line or a variable can hold it.
+    """The text of a value, for an argument or a variable.
 
-    Raises :class:`ConfigTemplateError` without repeating the value.
+    Raises :class:`ConfigTemplateError`, whose message does not contain the value.
     """
     try:
         text = param_text(name or where, value)
@@ -222,22 +240,22 @@ def as_text(value: Any, where: str, name: str = "") -> str:
         raise ConfigTemplateError(f"{where}: {error}") from None
     if "\0" in text:
         raise ConfigTemplateError(
-            f"{where}: contains a NUL character, which no argument or variable can hold",
-            hint="remove it, or send the value by stdin",
+            f"{where}: contains a NUL character, which arguments and variables cannot hold",
+            hint="remove it, or send the value on stdin",
         )
     if not text.isascii():
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
             raise ConfigTemplateError(
-                f"{where}: contains half of a surrogate pair, which is no text",
+                f"{where}: contains an unpaired surrogate, which is not valid text",
                 hint="pass valid Unicode",
             ) from None
     return text
 
 
 def mentions(value: Any, references: Sequence[str]) -> bool:
-    """Whether a text in ``value``, however deep, holds one of ``references``."""
+    """True if a text in ``value``, at any depth, contains one of ``references``."""
     if isinstance(value, str):
         return "{" in value and any(reference in value for reference in references)
     if isinstance(value, Mapping):
@@ -253,7 +271,7 @@ def _filler(names: Names, where: str) -> Callable[[Placeholder], str | None]:
             return None
         require_given(placeholder.name, names, where)
         try:
-            return param_text(placeholder.name, names.value(placeholder.name))
+            return param_text(placeholder.name, names.value(placeholder.name, where))
         except ValueError as error:
             raise ConfigTemplateError(f"{where}: {error}") from None
 
@@ -261,37 +279,34 @@ def _filler(names: Names, where: str) -> Callable[[Placeholder], str | None]:
 
 
 def require_given(name: str, names: Names, where: str) -> None:
-    """Raises :class:`ConfigTemplateError` for a declared parameter that is missing in a text."""
+    """Raise :class:`ConfigTemplateError` for a declared parameter that is missing in a text."""
     if name not in RESERVED and name not in names.author and names.is_missing(name):
         raise ConfigTemplateError(
-            f"{where}: the parameter '{name}' was not given, and the text around it needs one",
-            hint="give it, or let the schema require it or have a default for it",
+            f"{where}: parameter '{name}' is missing, and the text around it needs a value",
+            hint="pass it, or make it required or give it a default in the schema",
         )
 
 
 def _means_author(name: str, names: Names, settings: frozenset[str]) -> bool:
-    """Whether ``{name}``, the name of a value in ``config``, means that value."""
+    """True if ``{name}``, the name of a value in ``config``, means that value."""
     if name in RESERVED:
         return False
     if names.declared is None:
         return name not in names.parameters or name not in settings
     if name not in names.declared:
         return True
-    # For a parameter that was not given, a value of the author's own is the default.
+    # The author's value is the default of a parameter that was not passed.
     return name not in names.parameters and name not in settings
 
 
 def _expand_each(
     config: Mapping[str, Any], author: Mapping[str, Any], names: Names
 ) -> dict[str, Any]:
-    return {
-        key: _expand(value, key, author, f"'{names.tool}': config.{key}")
-        for key, value in config.items()
-    }
+    return {key: _expand(value, key, author, names.place(key)) for key, value in config.items()}
 
 
 def _expand(value: Any, inside: str, author: Mapping[str, Any], where: str) -> Any:
-    """One round; a reference inside the value that it means is left alone."""
+    """Expand one level; a value's reference to itself is left as it is."""
     if isinstance(value, Mapping):
         return {key: _expand(one, inside, author, where) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -311,7 +326,8 @@ def _expand(value: Any, inside: str, author: Mapping[str, Any], where: str) -> A
         grown += len(text)
         if grown > MAX_EXPANDED:
             raise ConfigTemplateError(
-                f"{where}: grows beyond {MAX_EXPANDED} characters", hint="shorten what it refers to"
+                f"{where}: expands to more than {MAX_EXPANDED} characters",
+                hint="shorten the values that it refers to",
             )
         return text
 

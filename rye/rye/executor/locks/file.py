@@ -8,6 +8,7 @@ folders.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -174,7 +175,7 @@ class LockfileResolver:
         name = self._names.get((item_id, version))
         if name is None:
             check_item_id(item_id)
-            if not VERSION.fullmatch(version):
+            if not re.fullmatch(VERSION, version):
                 raise RyeError(
                     f"version {version!r} of {item_id!r} cannot be part of a file name",
                     hint="use letters, digits and . _ + ! - only, like 1.0.0",

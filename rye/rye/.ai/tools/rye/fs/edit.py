@@ -1,5 +1,5 @@
-# rye:signed:20261116T040140Z:a87dfa80c19b2b14fd5fa02d7c0958f15aba0e3eaa57b9e0d10f27b0893ab9c7:bndpUQ9vWrhxMNa0CtgM_yMIObPuIyo-QOX081rPYXAihbGK8Ecturs1j__-5GF3EBSYw2SKfe9lmmVKXbqnCw==:7390e0fbbc04fd3d
-"""Replaces a piece of text in a file."""
+# rye:signed:20261116T195338Z:d83473c4282d3dea104e288e26e3b1d8d94b423d1bf2ea39d325e7d34f5d27f3:UFcig5V9MgmcQAOe09i-smQTgF9DN4Lh2HUyQyAmH3AcBGo0cR5FriYSIOC8Deh7JzbihJLbzq1wrMO-NLxCBQ==:f46ac53fe8a5b861
+"""Replace text in a file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
-    "Replaces an exact piece of text in a UTF-8 file of the project and gives the difference. "
-    "The piece must occur exactly once, unless replace_all is set."
+    "Replaces text in a UTF-8 file of the project and returns a diff. The old text must match "
+    "exactly and occur once, unless replace_all is set."
 )
 
 CONFIG_SCHEMA = {
@@ -29,9 +29,9 @@ CONFIG_SCHEMA = {
         "old_text": {
             "type": "string",
             "minLength": 1,
-            "description": "The text to replace, exactly as it stands in the file",
+            "description": "The text to replace, exactly as in the file",
         },
-        "new_text": {"type": "string", "description": "The text to put there"},
+        "new_text": {"type": "string", "description": "The new text"},
         "replace_all": {
             "type": "boolean",
             "default": False,
@@ -40,7 +40,7 @@ CONFIG_SCHEMA = {
         "allow_outside": {
             "type": "boolean",
             "default": False,
-            "description": "Allow a path that leads out of the project",
+            "description": "Allow a path outside the project",
         },
     },
     "required": ["path", "old_text", "new_text"],
@@ -51,26 +51,26 @@ ANNOTATIONS = {"read_only": False, "destructive": True, "idempotent": False, "op
 
 MAX_FILE = 10 * 1024 * 1024
 MAX_DIFF = 64 * 1024
-# A diff of two large and very different texts takes quadratic time.
+# A diff takes quadratic time if two large texts differ much.
 MAX_DIFFED = 512 * 1024
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
-    """Gives ``path``, the number of ``replacements`` and a unified ``diff``, bounded."""
+    """Return ``path``, the number of ``replacements`` and a unified ``diff`` of bounded size."""
     workspace = Workspace(project_path, allow_outside=params["allow_outside"])
     real = workspace.file(params["path"])
     shown = workspace.shown(real)
     before = decode(read_bytes(real, shown, MAX_FILE), shown)
-    old, new = _in_the_line_ends_of(before, params["old_text"], params["new_text"])
+    old, new = _with_line_ends_of(before, params["old_text"], params["new_text"])
     if old == new:
-        raise Refused("old_text and new_text are the same; there is nothing to change")
+        raise Refused("old_text and new_text are the same; change new_text")
     count = before.count(old)
     if count == 0:
-        raise Refused(f"{shown} does not contain old_text; {_nearest(before, old)}")
+        raise Refused(f"{shown} does not contain old_text; {_hint(before, old)}")
     if count > 1 and not params["replace_all"]:
         raise Refused(
             f"{shown} contains old_text {count} times (lines {_lines_of(before, old)}); "
-            "add lines around it, or set replace_all to true"
+            "include the lines around it, or set replace_all to true"
         )
     after = before.replace(old, new)
     write_atomic(real, encode(after, "new_text"), shown)
@@ -78,8 +78,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     return {"path": shown, "replacements": count, "diff": diff, "diff_complete": complete}
 
 
-def _in_the_line_ends_of(text: str, old: str, new: str) -> tuple[str, str]:
-    """A caller who writes ``\\n`` means the line ends of the file."""
+def _with_line_ends_of(text: str, old: str, new: str) -> tuple[str, str]:
+    """Convert ``\\n`` to the line ends of the file."""
     if old not in text and "\r\n" in text and "\r\n" not in old:
         return old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
     return old, new
@@ -94,14 +94,14 @@ def _lines_of(text: str, piece: str) -> str:
     return ", ".join(lines) + (", …" if place >= 0 else "")
 
 
-def _nearest(text: str, piece: str) -> str:
-    """Where the piece nearly is, if only blanks differ; that is the usual slip."""
+def _hint(text: str, piece: str) -> str:
+    """A hint where the text almost matches, if only whitespace differs."""
     wanted = next((line.strip() for line in piece.splitlines() if line.strip()), "")
     if wanted:
         for number, line in enumerate(text.splitlines(), start=1):
             if wanted in line:
                 return (
-                    f"its first line is like line {number}, so blanks or later lines differ: "
+                    f"its first line matches line {number}, but whitespace or later lines differ: "
                     "read the file again"
                 )
     return "read the file and copy the text exactly"

@@ -1,5 +1,5 @@
-# rye:signed:20261116T040140Z:b69477f1cec2f235070d0356289fded08f8d653ffb9ac7a55c1d27d74d206692:J2N_DTPwp0-q0wi2Xinh1uiXiSk5bOsFifYMI0Zwj7ruAdRvKRgzGjcnUExfK-zCpgoSnTbBXFDrytvEVoOGCQ==:7390e0fbbc04fd3d
-"""Finds files by a pattern of their paths."""
+# rye:signed:20261116T195338Z:3774733db816df4ec5b70f638ba5cacca17eac45e491154bf9952825faa9272f:1ig7RbbtcWl3BRNhVMt3IrsoorGqiWJt7eRJelo2Pkh-Bk2PO4opxy_S3B3tFHEg91S7hq2j7NemvEiL7AQwCw==:f46ac53fe8a5b861
+"""Find files by a glob pattern."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
-    "Finds files of the project by a pattern such as **/*.py or src/*.{js,ts}. A pattern without "
-    "a slash looks at names in every folder."
+    "Finds files of the project by a glob pattern such as **/*.py or src/*.{js,ts}. A pattern "
+    "without a slash matches names in every folder."
 )
 
 CONFIG_SCHEMA = {
@@ -34,24 +34,24 @@ CONFIG_SCHEMA = {
         "hidden": {
             "type": "boolean",
             "default": False,
-            "description": "Also what begins with a dot; on by itself if the pattern names such",
+            "description": "Include names that start with a dot; implied if the pattern contains one",
         },
         "include_ignored": {
             "type": "boolean",
             "default": False,
-            "description": "Also caches and foreign packages such as node_modules",
+            "description": "Include caches and installed packages such as node_modules",
         },
         "max_results": {
             "type": "integer",
             "minimum": 1,
             "maximum": 10000,
             "default": 1000,
-            "description": "How many files at most",
+            "description": "Maximum number of files",
         },
         "allow_outside": {
             "type": "boolean",
             "default": False,
-            "description": "Allow a path that leads out of the project",
+            "description": "Allow a path outside the project",
         },
     },
     "required": ["pattern"],
@@ -62,7 +62,7 @@ ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "ope
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
-    """Gives ``files``, relative to ``path`` and in order, and whether they are ``complete``."""
+    """Return sorted ``files``, relative to ``path``; ``complete`` is false if some are missing."""
     workspace = Workspace(project_path, allow_outside=params["allow_outside"])
     real = workspace.folder(params["path"])
     wanted = pattern(params["pattern"])

@@ -1,5 +1,5 @@
-# rye:signed:20261116T040140Z:a57fbf81e9348b1d3c42836eb146ff8dc6b6e14ad1b792af3cab395f2521ce3a:UY2itJ6i6Yo--mwJt1I82YLlAz_msf78kIrjEYgWchXqdgHdrYJ5qz34GeK2zLkkNvKe-QEvFRd5mKpPZuaiCw==:7390e0fbbc04fd3d
-"""Finds lines of files by a regular expression."""
+# rye:signed:20261116T195338Z:5bea2e6f3c67442eb46d469f1adcfb5b0e636ccdef6ae8d2656d5c786ee433bb:VJ6_aH2HW_oHrtbYpY4nmKcX0iGjiZcHO55D8icd0eUJqBCw1SYLmJCXEAKmsSsWaBEgiPTFn7DRHP7OkuaRBg==:f46ac53fe8a5b861
+"""Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterator  # noqa: UP035 - the project may bring an old Python
+from typing import Any, Iterator  # noqa: UP035 - the project may use an old Python
 
 from rye_textfile import is_binary, open_plain
 from rye_walk import Walk, pattern
@@ -18,8 +18,8 @@ __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
-    "Finds lines in the text files of the project by a regular expression (Python's). Binary "
-    "files, files over 5 MiB and what begins with a dot are left out."
+    "Finds lines in the text files of the project by a Python regular expression. Binary files, "
+    "files over 5 MiB and names that start with a dot are skipped."
 )
 
 CONFIG_SCHEMA = {
@@ -28,23 +28,23 @@ CONFIG_SCHEMA = {
         "pattern": {
             "type": "string",
             "minLength": 1,
-            "description": "What to find in a line",
+            "description": "The regular expression to find in a line",
         },
         "path": {
             "type": "string",
             "minLength": 1,
             "default": ".",
-            "description": "The folder or the file to search, relative to the project",
+            "description": "The folder or file to search, relative to the project",
         },
         "glob": {
             "type": "string",
             "minLength": 1,
-            "description": "Only files whose path fits, such as *.py or src/**",
+            "description": "Only files whose path matches, such as *.py or src/**",
         },
         "literal": {
             "type": "boolean",
             "default": False,
-            "description": "Take the pattern as plain text",
+            "description": "Search for the pattern as plain text",
         },
         "ignore_case": {"type": "boolean", "default": False},
         "context": {
@@ -52,36 +52,36 @@ CONFIG_SCHEMA = {
             "minimum": 0,
             "maximum": 20,
             "default": 0,
-            "description": "How many lines before and after each match",
+            "description": "Lines to include before and after each match",
         },
         "hidden": {
             "type": "boolean",
             "default": False,
-            "description": "Also what begins with a dot",
+            "description": "Include names that start with a dot",
         },
         "include_ignored": {
             "type": "boolean",
             "default": False,
-            "description": "Also caches and foreign packages such as node_modules",
+            "description": "Include caches and installed packages such as node_modules",
         },
         "max_results": {
             "type": "integer",
             "minimum": 1,
             "maximum": 5000,
             "default": 200,
-            "description": "How many matching lines at most",
+            "description": "Maximum number of matching lines",
         },
         "allow_outside": {
             "type": "boolean",
             "default": False,
-            "description": "Allow a path that leads out of the project",
+            "description": "Allow a path outside the project",
         },
     },
     "required": ["pattern"],
     "additionalProperties": False,
 }
 
-# An expression that takes for ever on some line ends here.
+# Ends a regular expression that takes exponential time on a line.
 CONFIG = {"timeout": 60}
 
 ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
@@ -91,10 +91,10 @@ MAX_LINE = 500
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
-    """Gives ``matches`` with ``path`` (relative to the project), ``line`` and ``text``.
+    """Return ``matches`` with ``path`` (relative to the project), ``line`` and ``text``.
 
     With ``context``, each also has ``before`` and ``after``. ``files_searched`` and
-    ``files_skipped`` say what was looked at.
+    ``files_skipped`` are numbers of files.
     """
     workspace = Workspace(project_path, allow_outside=params["allow_outside"])
     wanted = _expression(params)
@@ -133,7 +133,7 @@ def _expression(params: dict[str, Any]) -> re.Pattern[str]:
         return re.compile(text, re.IGNORECASE if params["ignore_case"] else 0)
     except (re.error, RecursionError, OverflowError) as error:
         raise Refused(
-            f"the pattern is no regular expression ({error}); correct it, or set literal to true"
+            f"the pattern is not a valid regular expression ({error}); fix it, or set literal to true"
         ) from None
 
 
@@ -148,7 +148,7 @@ def _files(workspace: Workspace, root: str, walk: Walk, params: dict[str, Any]) 
 
 
 def _lines(real: str, shown: str) -> list[str] | None:
-    """The lines of a text file, or ``None`` if it is none, too large or cannot be read."""
+    """The lines of a text file; ``None`` if it is binary, too large or unreadable."""
     try:
         fd = open_plain(real, shown)
     except Refused:

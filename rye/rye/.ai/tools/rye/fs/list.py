@@ -1,5 +1,5 @@
-# rye:signed:20261116T040140Z:1062b213d2a44e75c92545db82d080385c88708b9c58fd32b76159baf962d07a:a-jcTqWmVbNto24VYEMr22XnSjCPycvcILi-6gKKydaSONWeqkAnMPLoNBbV2c9zETJJ8AQH8_iRsnLbYzprCg==:7390e0fbbc04fd3d
-"""Lists a folder."""
+# rye:signed:20261116T195338Z:405ff269e45fa7db53328b6b11b1b7744b681d7c247a1041d1044d2d344ba9d5:erdt7MheyDIvVrw0tLclCwOXPVJ2lDb6Oht2CsGm1etLhCnv2Ypl7PhLpzvDvqLbzUsecKULLM1YVqTZNS9cBA==:f46ac53fe8a5b861
+"""List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call
 
@@ -16,7 +16,7 @@ __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
-    "Lists a folder of the project, one level or several. Symbolic links are shown, not followed."
+    "Lists a folder of the project, one or more levels deep. Symbolic links are not followed."
 )
 
 CONFIG_SCHEMA = {
@@ -33,29 +33,29 @@ CONFIG_SCHEMA = {
             "minimum": 1,
             "maximum": 20,
             "default": 1,
-            "description": "How many levels",
+            "description": "Number of levels",
         },
         "hidden": {
             "type": "boolean",
             "default": False,
-            "description": "Also what begins with a dot",
+            "description": "Include names that start with a dot",
         },
         "include_ignored": {
             "type": "boolean",
             "default": False,
-            "description": "Also caches and foreign packages such as node_modules",
+            "description": "Include caches and installed packages such as node_modules",
         },
         "max_results": {
             "type": "integer",
             "minimum": 1,
             "maximum": 10000,
             "default": 1000,
-            "description": "How many entries at most",
+            "description": "Maximum number of entries",
         },
         "allow_outside": {
             "type": "boolean",
             "default": False,
-            "description": "Allow a path that leads out of the project",
+            "description": "Allow a path outside the project",
         },
     },
     "additionalProperties": False,
@@ -65,7 +65,7 @@ ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "ope
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
-    """Gives ``entries`` with ``path`` (below the folder), ``kind``, and ``size`` of files."""
+    """Return ``entries`` with ``path`` (relative to the folder), ``kind``, and ``size`` of files."""
     workspace = Workspace(project_path, allow_outside=params["allow_outside"])
     real = workspace.folder(params["path"])
     walk = Walk(

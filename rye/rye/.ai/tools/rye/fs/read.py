@@ -1,5 +1,5 @@
-# rye:signed:20261116T040140Z:706662a3876343c5c84e4ba5abd9acae49208f622460330cb48ebdb93d335e6b:gjWUA4MOxjNPq2mwTphlc3xOIg_EwuZhJ4DBPhrRV8TWM2pLtVgay_h1457gJWrTOFrBVjs3AUuEn-4HmOo4Dg==:7390e0fbbc04fd3d
-"""Reads a text file, whole or a range of its lines."""
+# rye:signed:20261116T195338Z:163292ee87adc47247092ac615aad7d7e11941c79cffaeefb5e7163e6eb169b6:Gi0kRcavHKzPng8KXBVFanDuN7BnisQxPklkYTBU4IWOWUif8ERFAmWp94lUGooU9_k-cy3DjLJg42LZA04ZBQ==:f46ac53fe8a5b861
+"""Read a text file, or a range of its lines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
-    "Reads a UTF-8 text file of the project, whole or a range of lines. The result is bounded; "
-    "next_line says where to go on."
+    "Reads a UTF-8 text file of the project, or a range of its lines. The size of the result is "
+    "limited; next_line is where to continue."
 )
 
 CONFIG_SCHEMA = {
@@ -37,12 +37,12 @@ CONFIG_SCHEMA = {
             "minimum": 1,
             "maximum": 20000,
             "default": 2000,
-            "description": "How many lines at most",
+            "description": "Maximum number of lines",
         },
         "allow_outside": {
             "type": "boolean",
             "default": False,
-            "description": "Allow a path that leads out of the project",
+            "description": "Allow a path outside the project",
         },
     },
     "required": ["path"],
@@ -56,10 +56,10 @@ _CHUNK = 256 * 1024
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
-    """Gives ``content`` with ``start_line``, ``end_line``, ``next_line`` and ``size`` in bytes.
+    """Return ``content`` with ``start_line``, ``end_line``, ``next_line`` and ``size`` in bytes.
 
-    ``next_line`` is ``None`` at the end of the file. A line that is longer than all that fits is
-    cut, and ``line_cut`` is true.
+    ``next_line`` is ``None`` at the end of the file. A line longer than the limit is cut, and
+    ``line_cut`` is true.
     """
     workspace = Workspace(project_path, allow_outside=params["allow_outside"])
     real = workspace.file(params["path"])
@@ -72,7 +72,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         file.seek(0)
         skipped = _skip_lines(file, first - 1)
         if skipped < first - 1 or (first > 1 and file.tell() >= size):
-            raise Refused(f"{shown} has {skipped} lines; start_line {first} is behind the end")
+            raise Refused(f"{shown} has {skipped} lines; start_line {first} is after the end")
         content, lines, cut = _take_lines(file, params["max_lines"])
         at_end = not cut and file.tell() >= size
     text = decode(_whole_characters(content) if cut else content, shown)
@@ -103,7 +103,7 @@ def _skip_lines(file: Any, count: int) -> int:
 
 
 def _take_lines(file: Any, max_lines: int) -> tuple[bytes, int, bool]:
-    """The bytes of whole lines, their number, and whether the only one had to be cut."""
+    """Read whole lines; return their bytes, their number, and true if the only one was cut."""
     taken: list[bytes] = []
     room = MAX_CONTENT
     while len(taken) < max_lines:
@@ -122,7 +122,7 @@ def _take_lines(file: Any, max_lines: int) -> tuple[bytes, int, bool]:
 
 
 def _whole_characters(data: bytes) -> bytes:
-    """Without the beginning of a character that was cut at the end."""
+    """Remove an incomplete UTF-8 character at the end."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte < 0x80:

@@ -1,5 +1,5 @@
-# rye:signed:20261116T040140Z:56bbd3f2e8fadc3878a189bfa378bf8579d001118b6d742561b10bc1785104ce:s0-kjo88Dq8hIRsjhZIgvPtjAd_A5OOvnTODpg8gKut0lioF_BGlBrtZzYj93bk33qlvXB7y4e2oKu99lTPDBA==:7390e0fbbc04fd3d
-"""Writes a text file in one step."""
+# rye:signed:20261116T195338Z:5874951b0962f62a777c2e0031fbb74cbfd3508b401b7e8fb6bb76b6a039557e:CCRIRT7tAwCGapSe06RTddeoDq7o8jAfi3cAq-TKJJP68LTbiXXQgNCCVm1jkbleGh72ptfyeps6hfSoeG1tDQ==:f46ac53fe8a5b861
+"""Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call
 
@@ -16,8 +16,8 @@ __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
-    "Writes a UTF-8 text file of the project in one step: readers see the old content or the new. "
-    "Missing folders are made; an existing file is replaced and keeps its mode."
+    "Writes a UTF-8 text file of the project atomically: readers see the old content or the new. "
+    "Missing folders are created; an existing file is replaced and keeps its mode."
 )
 
 CONFIG_SCHEMA = {
@@ -28,16 +28,16 @@ CONFIG_SCHEMA = {
             "minLength": 1,
             "description": "The file, relative to the project",
         },
-        "content": {"type": "string", "description": "The whole new content"},
+        "content": {"type": "string", "description": "The complete new content"},
         "create_only": {
             "type": "boolean",
             "default": False,
-            "description": "Refuse to replace a file that exists",
+            "description": "Fail if the file already exists",
         },
         "allow_outside": {
             "type": "boolean",
             "default": False,
-            "description": "Allow a path that leads out of the project",
+            "description": "Allow a path outside the project",
         },
     },
     "required": ["path", "content"],
@@ -48,16 +48,16 @@ ANNOTATIONS = {"read_only": False, "destructive": True, "idempotent": True, "ope
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
-    """Gives ``path``, ``size`` in bytes and whether the file was ``created``."""
+    """Return ``path`` and ``size`` in bytes; ``created`` is true if the file is new."""
     workspace = Workspace(project_path, allow_outside=params["allow_outside"])
     if params["path"].endswith(("/", os.sep)):
-        raise Refused(f"{params['path']} names a folder; add the name of the file")
+        raise Refused(f"{params['path']} is a folder; add the name of the file")
     real = workspace.resolve(params["path"])
     shown = workspace.shown(real)
     data = encode(params["content"], "content")
     try:
         os.makedirs(os.path.dirname(real), exist_ok=True)
     except OSError as error:
-        raise Refused(f"the folder of {shown} cannot be made: {error.strerror}") from None
+        raise Refused(f"the folder of {shown} cannot be created: {error.strerror}") from None
     created = write_atomic(real, data, shown, create_only=params["create_only"])
     return {"path": shown, "size": len(data), "created": created}

@@ -1,36 +1,36 @@
-# rye:signed:20261116T040140Z:48f73f5ef5a0e954f2a0937d20566d89ce2f3e45356445ea9daede4d2b9cf043:XbniNbB539iowiEJBlyEreC1tRLhxoFmORaR20g8235OpcVYr6Xz5025Pc8qXwfqGqywefrYdzjHkX4-uozhCg==:7390e0fbbc04fd3d
+# rye:signed:20261116T195338Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:GSjvWYvIyQ8ON5jCWIkRuEWql0n_Ic0oG3rxxOYseDueEfXCxkHBWwg0DeoVXxzLunCviHPBNNWhvYxf08MQCw==:f46ac53fe8a5b861
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"
 # executor_id = "rye/core/runtimes/bash_runtime"
 # category = "runtimes"
-# description = "Hands parameters to a shell tool for bash_runtime; not to be run by itself"
+# description = "Passes parameters to a shell tool for bash_runtime; not a tool itself"
 # ///
 #
 # Usage: bash rye_run_tool.sh TOOL_PATH PROJECT_PATH < params.json
 #
-# Each top-level parameter becomes an exported RYE_PARAM_<NAME>, name in upper case and every
-# character that no variable can have as an underscore: text as it is, numbers and booleans as
-# spelled, objects and lists as JSON; null is unset. A value of more than 64 KiB of JSON is left
-# out, since the system starts no program with a variable twice that long. The whole JSON is on
-# the tool's stdin.
+# Exports each top-level parameter as RYE_PARAM_<NAME>. The name is in upper case, with an underscore
+# for each character that a variable name cannot contain. Text is unchanged, numbers and booleans are
+# spelled as in JSON, objects and lists are JSON; null leaves the variable unset. A value of more
+# than 64 KiB of JSON is left out, since Linux limits a variable to 128 KiB. The whole JSON object is
+# on the tool's stdin.
 #
-# The tool is read into this same shell: one process, and $0 is the tool. It needs bash 4.4.
+# The tool is sourced into this shell: there is only one process, and $0 is the tool. Needs bash 4.4.
 
 __rye_fail() {
   printf '%s\n' "$1" >&2
   exit 1
 }
 
-# Sets __rye_text to what the JSON string body $1 means.
+# Sets __rye_text to the text of the JSON string body $1.
 __rye_unescape() {
   __rye_text=$1
   [[ $1 == *\\* ]] || return 0
-  # A control character cannot stand raw in JSON, so \001 can stand for an escaped backslash, and
-  # the backslashes that are left all begin an escape.
+  # JSON strings contain no raw control characters, so \001 can replace an escaped backslash. Each
+  # remaining backslash then starts an escape.
   local rest=${1//\\\\/$'\001'} pair='\\u([dD][89abAB]..)\\u([dD][c-fC-F]..)' wide
   [[ $rest != *\\u0000* ]] ||
-    __rye_fail "a parameter contains a NUL character, which no variable can hold; remove it"
+    __rye_fail "a parameter contains a NUL character, which a variable cannot hold; remove it"
   while [[ $rest =~ $pair ]]; do
     printf -v wide '\\U%08x' \
       $(((0x${BASH_REMATCH[1]} - 0xD800) * 0x400 + 0x${BASH_REMATCH[2]} - 0xDC00 + 0x10000))
@@ -50,15 +50,15 @@ __rye_export() {
   name=RYE_PARAM_${__rye_text//[!A-Za-z0-9_]/_}
   name=${name^^}
   [[ -z ${__rye_seen[$name]+x} ]] ||
-    __rye_fail "two parameters would both be $name; rename one of them"
+    __rye_fail "two parameters have the same variable $name; rename one of them"
   __rye_seen[$name]=1
   export "$name=$2"
 }
 
-# Exports every member of the JSON object on stdin. Splitting at the quotes leaves strings and
-# what stands between them; only the latter can open or close anything.
+# Exports every member of the JSON object. Splitting at the quotes separates strings from the text
+# between them; only that text can open or close an object or a list.
 __rye_parameters() {
-  # Bytes, not characters: lengths are limits of the kernel, and long texts are cut faster.
+  # Bytes, not characters: the limits are in bytes, and long texts are processed faster.
   local LC_ALL=C
   local -A __rye_seen=()
   local -a parts
@@ -71,7 +71,7 @@ __rye_parameters() {
       between=${parts[i]//[$' \t\r\n']/}
       opened=${between//[!\{\[]/}
       closed=${between//[!\}\]]/}
-    else # the shell's own replacing takes quadratic time; such a list of numbers is rare
+    else # replacing in the shell takes quadratic time; such long lists of numbers are rare
       between=$(tr -d ' \t\r\n' <<<"${parts[i]}")
       opened=$(tr -cd '{[' <<<"$between")
       closed=$(tr -cd ']}' <<<"$between")
@@ -89,7 +89,7 @@ __rye_parameters() {
       __rye_member "$key" "${between#:}"
     fi
     ((++i < count)) || break
-    # A quote behind an odd number of backslashes belongs to the string.
+    # A quote after an odd number of backslashes is part of the string.
     quoted=${parts[i]}
     tail=${parts[i]##*[!\\]}
     while ((${#tail} % 2 && i + 1 < count)); do
@@ -109,7 +109,7 @@ __rye_parameters() {
   done
 }
 
-# Exports a member whose value $2 still ends in the comma or the brace that follows it.
+# Exports a member whose value $2 still ends with the following comma or brace.
 __rye_member() {
   ((${#2} > limit)) || __rye_export "$1" "${2%?}"
 }
@@ -118,7 +118,7 @@ __rye_tool=$1
 export RYE_PROJECT_PATH=$2
 shift 2
 IFS= read -r -d '' __rye_json
-[[ $__rye_json == \{* ]] || __rye_fail "the parameters on stdin are no JSON object; send one"
+[[ $__rye_json == \{* ]] || __rye_fail "the parameters on stdin are not a JSON object; send one"
 __rye_parameters
 exec <<<"$__rye_json"
 BASH_ARGV0=$__rye_tool

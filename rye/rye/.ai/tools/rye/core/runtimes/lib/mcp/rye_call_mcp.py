@@ -1,14 +1,14 @@
-# rye:signed:20261116T040140Z:2359dfcbdf052b43bc5a38979b1d9eab1f9a6b723ae46858743e6bcc513a0a3b:ovIvNy5yMXMBZtejPg17YD32TQ5bJDzUPVM8ewrcXRnqkjbta9U8sOx2qaV-RB5mq3Dzhu-2REKLjK1F5no0Dg==:7390e0fbbc04fd3d
-"""Calls one tool of an MCP server that speaks over stdio, and prints what it answers.
+# rye:signed:20261116T195338Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:ZbF7MpTlylJpkipDWoXqYl63-tJThxSJoQRx4SSwp4yn6-SS1dTINXKdpv_C2VH4BTlJYP62EbiH4He8hgf_Dg==:f46ac53fe8a5b861
+"""Call one tool of an MCP server over stdio, and print its answer.
 
-Usage: ``python rye_call_mcp.py < call.json`` where the call is
+Usage: ``python rye_call_mcp.py < call.json`` with the call
 ``{"server": {"command", "args", "env", "cwd", "tool", "start_timeout", "timeout"},
-"params": "…"}``; the arguments of the tool are the JSON text ``params``, times are in seconds.
+"params": "…"}``. ``params`` is the JSON text of the tool's arguments; timeouts are in seconds.
 
-Structured content is printed as JSON, texts as they are, anything else as ``{"content": […]}``. A
-tool that reports an error gives its text on stderr and exit code 1; a server that does not start,
-breaks the protocol, stays silent or says too much gives exit code 1 and the reason. The server is
-ended however the call ends. Only the standard library is used.
+Structured content is printed as JSON, text content unchanged, other content as
+``{"content": […]}``. If the tool reports an error, its text is printed on stderr and the exit code is
+1. If the server does not start, breaks the protocol, does not answer in time or sends too much, the
+reason is printed and the exit code is 1. The server is always ended. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __version__ = "1.0.0"
 __tool_type__ = "library"
 __executor_id__ = "rye/core/runtimes/mcp_stdio_runtime"
 __category__ = "runtimes"
-__tool_description__ = "Talks to an MCP server for mcp_stdio_runtime; not to be run by itself"
+__tool_description__ = "Calls an MCP server for mcp_stdio_runtime; not a tool itself"
 
 PROTOCOLS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MAX_MESSAGE = 16 * 1024 * 1024
@@ -36,11 +36,11 @@ _FIELDS = {"command", "args", "env", "cwd", "tool", "start_timeout", "timeout"}
 
 
 class CallError(Exception):
-    """The call failed; the message is all that is shown."""
+    """The call failed; only the message is shown."""
 
 
 class Server:
-    """A running server and the messages to and from it. Never blocks beyond a deadline."""
+    """A running server. No method blocks longer than its deadline."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.name = spec["command"]
@@ -67,7 +67,7 @@ class Server:
         self._last_id = 0
 
     def request(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The result of a request; raises :class:`CallError` for an error or after ``seconds``."""
+        """Send a request and return its result. Raises :class:`CallError`, at latest in ``seconds``."""
         deadline = time.monotonic() + seconds
         self._last_id += 1
         wanted = self._last_id
@@ -77,14 +77,14 @@ class Server:
             if message.get("id") == wanted and "method" not in message:
                 return self._result(message, method)
             if "method" in message:
-                self._attend(message, method, deadline)
+                self._handle(message, method, deadline)
 
     def notify(self, method: str, seconds: float) -> None:
-        """Sends a notification."""
+        """Send a notification."""
         self._send({"method": method}, method, time.monotonic() + seconds)
 
     def close(self) -> None:
-        """Closes stdin, as the protocol asks; then SIGTERM, then SIGKILL."""
+        """End the server: close stdin, as the protocol requires, then SIGTERM, then SIGKILL."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -103,10 +103,10 @@ class Server:
     def _result(self, message: dict[str, Any], method: str) -> dict[str, Any]:
         error = message.get("error")
         if error is not None:
-            told = error if isinstance(error, dict) else {}
+            details = error if isinstance(error, dict) else {}
             raise CallError(
                 f"the MCP server {self.name!r} refused {method}: "
-                f"{told.get('message', 'no reason given')} (code {told.get('code', 'unknown')}); "
+                f"{details.get('message', 'no reason given')} (code {details.get('code', 'unknown')}); "
                 "check mcp_server.tool and the parameters"
             )
         result = message.get("result")
@@ -114,8 +114,8 @@ class Server:
             raise CallError(f"the MCP server {self.name!r} answered {method} without a result")
         return result
 
-    def _attend(self, message: dict[str, Any], method: str, deadline: float) -> None:
-        """Answers what the server asks, and shows what it logs."""
+    def _handle(self, message: dict[str, Any], method: str, deadline: float) -> None:
+        """Answer a request of the server, and print its log messages."""
         params = message.get("params")
         if message["method"] == "notifications/message" and isinstance(params, dict):
             data = params.get("data")
@@ -135,7 +135,7 @@ class Server:
         rest = memoryview(line)
         with selectors.DefaultSelector() as selector:
             selector.register(self._in, selectors.EVENT_WRITE)
-            # A server that answers before it has read all would otherwise block on its output.
+            # Otherwise a server that writes before it has read everything would block.
             selector.register(self._out, selectors.EVENT_READ)
             while rest:
                 for key, _ in self._wait(selector, method, deadline):
@@ -176,7 +176,7 @@ class Server:
         if len(self._received) > MAX_MESSAGE:
             raise CallError(
                 f"the MCP server {self.name!r} sent more than {MAX_MESSAGE} bytes during {method}; "
-                "ask it for less"
+                "request less data"
             )
 
     def _parse(self, line: bytes) -> dict[str, Any]:
@@ -186,8 +186,8 @@ class Server:
             message = None
         if not isinstance(message, dict):
             raise CallError(
-                f"the MCP server {self.name!r} wrote a line to stdout that is no JSON-RPC message; "
-                "its logs belong on stderr"
+                f"the MCP server {self.name!r} wrote a line to stdout that is not a JSON-RPC message; "
+                "it must log to stderr"
             )
         return message
 
@@ -212,7 +212,7 @@ class Server:
 
 
 def call(spec: dict[str, Any], arguments: dict[str, Any]) -> int:
-    """One conversation, from the handshake to the end; gives the exit code."""
+    """Start the server, call the tool and end the server; return the exit code."""
     server = Server(spec)
     try:
         start = spec["start_timeout"]
@@ -227,8 +227,8 @@ def call(spec: dict[str, Any], arguments: dict[str, Any]) -> int:
         )
         if hello.get("protocolVersion") not in PROTOCOLS:
             raise CallError(
-                f"the MCP server {server.name!r} speaks protocol {hello.get('protocolVersion')!r}; "
-                f"known are {', '.join(PROTOCOLS)}"
+                f"the MCP server {server.name!r} uses protocol {hello.get('protocolVersion')!r}; "
+                f"supported are {', '.join(PROTOCOLS)}"
             )
         server.notify("notifications/initialized", start)
         result = server.request(
@@ -240,7 +240,7 @@ def call(spec: dict[str, Any], arguments: dict[str, Any]) -> int:
 
 
 def show(result: dict[str, Any]) -> int:
-    """Prints the result of a tool; gives the exit code."""
+    """Print the result of a tool; return the exit code."""
     content = result.get("content")
     content = content if isinstance(content, list) else []
     texts = [
@@ -249,7 +249,7 @@ def show(result: dict[str, Any]) -> int:
         if isinstance(part, dict) and part.get("type") == "text" and isinstance(part["text"], str)
     ]
     if result.get("isError"):
-        sys.stderr.write("\n".join(texts) or "the tool reported an error without a text")
+        sys.stderr.write("\n".join(texts) or "the tool reported an error without text")
         sys.stderr.write("\n")
         return 1
     if result.get("structuredContent") is not None:
@@ -262,7 +262,7 @@ def show(result: dict[str, Any]) -> int:
 
 
 def checked(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The server and the arguments of a call; raises :class:`CallError` that names the field."""
+    """Parse a call into server and arguments. Raises :class:`CallError`, which names the field."""
     try:
         wanted = json.loads(text)
         arguments = json.loads(wanted["params"])
@@ -271,14 +271,13 @@ def checked(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         spec = arguments = None
     if not isinstance(spec, dict) or not isinstance(arguments, dict):
         raise CallError(
-            "the tool's config does not say which server to call; "
-            "give it mcp_server: {command, args, env, tool}"
+            "the tool's config does not name a server; add mcp_server: {command, args, env, tool}"
         )
     if spec == arguments.get("mcp_server"):
-        # Without one in the tool's config, or with one in its schema, {mcp_server} means this.
+        # The config does not set mcp_server, or the schema declares it as a parameter.
         raise CallError(
-            "the server was named by the caller, who could have any program run; "
-            "only the tool's config may say mcp_server"
+            "the caller passed mcp_server and could run any program with it; "
+            "set mcp_server in the tool's config"
         )
     fields: dict[str, Any] = {
         "args": [],
@@ -290,19 +289,19 @@ def checked(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     _check("command", isinstance(fields.get("command"), str) and fields["command"], "a program")
     _check("tool", isinstance(fields.get("tool"), str) and fields["tool"], "the name of a tool")
-    _check("args", _all_texts(fields["args"], list), "a list of texts")
-    _check("env", _all_texts(fields["env"], dict), "a mapping of texts")
+    _check("args", _all_strings(fields["args"], list), "a list of strings")
+    _check("env", _all_strings(fields["env"], dict), "a mapping of strings")
     _check("cwd", fields["cwd"] is None or isinstance(fields["cwd"], str), "a folder")
     for name in ("start_timeout", "timeout"):
         number = fields[name]
         good = isinstance(number, (int, float)) and not isinstance(number, bool) and number > 0
         _check(name, good, "a number of seconds")
     for name in sorted(set(fields) - _FIELDS):
-        raise CallError(f"mcp_server.{name}: unknown; known are {', '.join(sorted(_FIELDS))}")
+        raise CallError(f"mcp_server.{name}: unknown key; known are {', '.join(sorted(_FIELDS))}")
     return fields, arguments
 
 
-def _all_texts(value: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> bool:
+def _all_strings(value: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> bool:
     if not isinstance(value, kind):
         return False
     inner = list(value.values()) if isinstance(value, dict) else list(value)
@@ -311,11 +310,11 @@ def _all_texts(value: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> bool
 
 def _check(name: str, good: object, expected: str) -> None:
     if not good:
-        raise CallError(f"mcp_server.{name}: expected {expected}; mend the tool's config")
+        raise CallError(f"mcp_server.{name}: expected {expected}; fix the tool's config")
 
 
 def main() -> int:
-    """Reads the call from stdin."""
+    """Read the call from stdin and run it."""
     try:
         spec, arguments = checked(sys.stdin.read())
         return call(spec, arguments)

@@ -1,30 +1,30 @@
-// rye:signed:20261116T040140Z:8c6d22ec9a9312e9723ab34c6b55c10c19661d9ba80743b98d0b2e5d845fc861:z4kFvo_qAzOpeDaZ-UK4OWrQ6gN32aNh8Nqpk8p2fwq-PcwGduD4audSAWFf7NszV6wn15BzHD4Q1nnA035GBw==:7390e0fbbc04fd3d
+// rye:signed:20261116T195338Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:J-atz1e6TsXP22PU0RSHUfmQX0RePkuRh-EJ2l26PNKEfWc53dvBNCYp0PGVIu9pBvszWbxY5blzVyKEnHDbBQ==:f46ac53fe8a5b861
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
 // executor_id = "rye/core/runtimes/node_runtime"
 // category = "runtimes"
-// description = "Keeps a tool on node_runtime to verified files; not to be run by itself"
+// description = "Restricts a tool on node_runtime to verified files; not a tool itself"
 // ///
 //
-// A file is loaded only if it is the tool itself, source of the verified anchor, or part of a
-// package in a node_modules that was asked for by its name. Everything else (data, binaries, files
-// without an extension) has not been verified by anyone, and node would run it all the same.
+// A file is loaded only if it is the tool itself, a source file of the verified anchor, or part of a
+// package in a node_modules folder that was imported by name. Other files (data, binaries, files
+// without an extension) are not verified, and node would run them.
 //
-// This module is loaded twice: beside the tool, for require(), and by node in a thread of its own,
-// for import. It needs node 20.6.
+// This module is loaded twice: in the tool's thread for require(), and by node in the thread of the
+// module hooks for import. It needs node 20.6.
 
 import { readFileSync, realpathSync } from "node:fs";
 import Module, { isBuiltin } from "node:module";
 import { dirname, extname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
-// As in the verify_deps of node_runtime.
+// The same as in verify_deps of node_runtime.
 const SOURCE = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
 const UNVERIFIED_FOLDERS = ["node_modules", ".git"];
 const PACKAGES = `${sep}node_modules${sep}`;
 
-// What is left of a tool without these, and says neither import nor from, imports no file.
+// A tool that contains neither "import" nor "from" apart from these imports no file.
 const IMPORTS_OF_NODE = /^import\s[^;"'()]*\sfrom\s*["']node:[\w/]+["'];?$/gm;
 
 let tool;
@@ -44,13 +44,13 @@ export function loadOnlyVerified(toolPath, anchorPath) {
   const resolveFilename = Module._resolveFilename;
   Module._resolveFilename = function (request, parent, ...rest) {
     const path = resolveFilename.call(this, request, parent, ...rest);
-    // Without a parent it is CommonJS that was imported, and how that was asked for is judged below.
+    // Without a parent, CommonJS was loaded by import; resolve() below checks the specifier.
     if (!isBuiltin(path)) admit(path, parent ? request : "", parent?.filename);
     return path;
   };
 }
 
-// The thread doubles the time that node takes to start, and most tools are a single file.
+// The thread of the hooks doubles the start-up time of node, and most tools are a single file.
 function mayImportFiles() {
   const text = readFileSync(tool, "utf8").replace(IMPORTS_OF_NODE, "");
   return anchor !== undefined || /\b(import|from)\b/.test(text);
@@ -58,7 +58,7 @@ function mayImportFiles() {
 
 function registerForImport() {
   if (typeof Module.register !== "function") {
-    throw new Error(`node ${process.versions.node} cannot be kept to verified files; install 20.6 or newer`);
+    throw new Error(`node ${process.versions.node} cannot restrict a tool to verified files; install 20.6 or newer`);
   }
   Module.register(import.meta.url, { data: { tool, anchor } });
 }
@@ -76,8 +76,8 @@ function admit(path, specifier, parent) {
   const real = realpathSync(path);
   if (real === tool || isVerified(real) || isOfPackage(real, specifier, parent)) return;
   throw new Error(
-    `${path} is not verified and was not loaded; make it signed source in ${dirname(tool)}, ` +
-      "marked as one tool by a package.json, or a package that is imported by its name",
+    `${path} is not verified and was not loaded; sign it as source in ${dirname(tool)} and ` +
+      "add a package.json there, or install it as a package and import it by name",
   );
 }
 

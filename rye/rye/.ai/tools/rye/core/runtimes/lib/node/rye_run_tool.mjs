@@ -1,18 +1,22 @@
-// rye:signed:20261116T040140Z:5e5c527c66368400baf3b2e7964236e940d230aa2bf8bdd38b49c772a0aa40c5:45-fs7i3dtphpCUiloHZRIr0pEfE9tSne-72FzGzQms3aKBco6OkCUIqRA3wR3mg6qKMl2te7re4FsmeytltCw==:7390e0fbbc04fd3d
+// rye:signed:20261116T195338Z:e200a7ac6c24794f9f630b7943d92bb95346f16ba87567e78c507303a3619dfa:v0tBe2SoNitdsunPC1DIcJSvGUHa-qdFNig9ZWfCVMI7lVWBuX2EQxKZIANt2Q2sV2DRjDA9H9b8M2GZ7YhmAQ==:f46ac53fe8a5b861
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
 // executor_id = "rye/core/runtimes/node_runtime"
 // category = "runtimes"
-// description = "Calls a JavaScript or TypeScript tool for node_runtime; not to be run by itself"
+// description = "Runs a JavaScript or TypeScript tool for node_runtime; not a tool itself"
 // ///
 //
 // Usage: node rye_run_tool.mjs TOOL_PATH PROJECT_PATH [ANCHOR_PATH] < params.json
 //
 // Calls the exported main(params), else execute(params, projectPath), else the default function.
-// What it returns (or resolves to) is printed as JSON, undefined prints nothing; what it logs goes
-// to stderr. A thrown error is printed with its stack and makes the exit code 1. Nothing is loaded
-// but what rye_only_verified.mjs admits.
+// The value that it returns (or resolves to) is printed as JSON; undefined prints nothing. Console
+// output goes to stderr. A thrown error is printed with its stack, and the exit code is 1.
+//
+// A file that exports nothing is a script: it runs with the parameters on stdin, and its stdout is
+// the result.
+//
+// Only files that rye_only_verified.mjs admits are loaded.
 
 import { readFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -22,16 +26,62 @@ import { loadOnlyVerified } from "./rye_only_verified.mjs";
 
 class ToolError extends Error {}
 
+const STDOUT = 1;
+const STDERR = 2;
 const TYPESCRIPT = new Set([".ts", ".mts", ".cts"]);
 
 async function run(toolPath, projectPath, anchorPath) {
-  const params = readParameters();
-  const writeToStderr = process.stderr.write.bind(process.stderr);
-  process.stdout.write = writeToStderr;
   process.argv = [process.argv[0], toolPath];
-  const tool = await load(toolPath, anchorPath);
-  const result = await call(tool, toolPath, params, projectPath);
-  if (result !== undefined) writeAll(toJson(result, toolPath) + "\n");
+  // Without these words the file exports nothing, so that its output need not be held back.
+  const mayExport = /\bexports?\b/.test(readFileSync(toolPath, "utf8"));
+  const output = mayExport ? holdOutput() : undefined;
+  let tool;
+  try {
+    tool = await load(toolPath, anchorPath);
+  } catch (error) {
+    output?.release(STDERR);
+    throw error;
+  }
+  if (exportsNothing(tool)) {
+    output?.release(STDOUT);
+    return;
+  }
+  output?.release(STDERR);
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+  const result = await call(tool, toolPath, readParameters(), projectPath);
+  if (result !== undefined) writeAll(STDOUT, Buffer.from(toJson(result, toolPath) + "\n"));
+}
+
+// Whether a file is a script is certain only after it has loaded: until then, keep what it prints.
+function holdOutput() {
+  const chunks = [];
+  const write = process.stdout.write;
+  process.stdout.write = (chunk, encoding, done) => {
+    const callback = typeof encoding === "function" ? encoding : done;
+    chunks.push(Buffer.from(chunk, typeof encoding === "string" ? encoding : undefined));
+    if (callback) process.nextTick(callback);
+    return true;
+  };
+  let held = true;
+  const release = (fd) => {
+    if (!held) return;
+    held = false;
+    process.stdout.write = write;
+    writeAll(fd, Buffer.concat(chunks));
+  };
+  // Only a script exits while it loads.
+  process.on("exit", () => release(STDOUT));
+  return { release };
+}
+
+function exportsNothing(tool) {
+  // The exports of CommonJS are under "default", and in newer versions of node also under
+  // "module.exports"; if nothing is exported, they are an empty object.
+  const names = Object.keys(tool).filter((name) => name !== "default" && name !== "module.exports");
+  if (names.length > 0) return false;
+  const fallback = tool.default;
+  if (fallback === undefined) return true;
+  return fallback !== null && typeof fallback === "object" && Object.keys(fallback).length === 0;
 }
 
 function readParameters() {
@@ -42,7 +92,7 @@ function readParameters() {
     throw new ToolError(`the parameters on stdin are not JSON (${error.message}); send one JSON object`);
   }
   if (params === null || typeof params !== "object" || Array.isArray(params)) {
-    throw new ToolError("the parameters on stdin are no JSON object; send one JSON object");
+    throw new ToolError("the parameters on stdin are not a JSON object; send one JSON object");
   }
   return params;
 }
@@ -52,7 +102,7 @@ async function load(toolPath, anchorPath) {
   if (TYPESCRIPT.has(extname(toolPath)) && !process.features.typescript) {
     await registerTsx(toolPath);
   }
-  // Last of all, for what is registered last has the last word.
+  // After tsx, since the hook that is registered last decides.
   loadOnlyVerified(toolPath, anchorPath);
   return import(url);
 }
@@ -60,7 +110,7 @@ async function load(toolPath, anchorPath) {
 async function registerTsx(toolPath) {
   let entry;
   try {
-    // Looked for from the tool upwards: a tool of the user does not run what a checkout brings.
+    // Searched from the tool upwards, so that a user's tool does not run code of a checkout.
     entry = createRequire(toolPath).resolve("tsx/esm/api");
   } catch {
     throw new ToolError(
@@ -73,7 +123,7 @@ async function registerTsx(toolPath) {
 }
 
 async function call(tool, toolPath, params, projectPath) {
-  // The exports of CommonJS arrive under "default", and only some of them by name.
+  // The exports of CommonJS are under "default", and only some of them also have their own name.
   const fallback = tool.default;
   const named = (name) => tool[name] ?? (fallback == null ? undefined : fallback[name]);
   if (typeof named("main") === "function") return named("main")(params);
@@ -92,7 +142,7 @@ function toJson(result, toolPath) {
     text = JSON.stringify(result);
   } catch (error) {
     throw new ToolError(
-      `${toolPath} returned something that JSON cannot express (${error.message.split("\n")[0]}); ` +
+      `${toolPath} returned a value that JSON cannot express (${error.message.split("\n")[0]}); ` +
         "return objects, arrays, strings, numbers, booleans and null",
     );
   }
@@ -105,12 +155,11 @@ function toJson(result, toolPath) {
   return text;
 }
 
-function writeAll(text) {
-  const bytes = Buffer.from(text);
+function writeAll(fd, bytes) {
   let sent = 0;
   while (sent < bytes.length) {
     try {
-      sent += writeSync(1, bytes, sent);
+      sent += writeSync(fd, bytes, sent);
     } catch (error) {
       if (error.code !== "EAGAIN") throw error;
     }

@@ -1,19 +1,19 @@
-# rye:signed:20261116T040140Z:54e26f095ae16577debe11b6c1016502bccbd7c80ca5449e4ad490722d8b79a2:TmQEW4OjX5Hg2eOAaXczbRW3tiMHXBgUEkf9DnlFISjJn6IjbiwH5sRwVijv3RDxyNFTq881t_5FJSmK0QHSAA==:7390e0fbbc04fd3d
-"""Loads a Python tool by its path, calls it with the parameters on stdin, prints its result.
+# rye:signed:20261116T195338Z:fd6d74161dd5948b15877d844ad609214c8bdc157eb3c785e2b7cf3e8ecc7d58:EqJtkAUS2U5B69fWDZHgjsOs1BYBbcOBCQf71RP3cHJSpL2lx_eHMndpZE1zjUrnZdxsntMKsL3_Zb-2MmCMCQ==:f46ac53fe8a5b861
+"""Load a Python tool, call it with the parameters on stdin, and print its result.
 
-Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``; an
-empty anchor is none, and a tool that is the runtime's own file means the text ``script`` on stdin.
-A tool that does not have this hash, without its signature line, was changed since, and is not run.
+Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.
+An empty anchor means none. If the tool is the runtime's file, the code in the parameter ``script``
+is run. A tool whose hash, without the signature line, is not SHA256 is not run.
 
-The tool's ``main(**params)`` is called, or else its ``execute(params, project_path)``; either may
-be a coroutine function. What it returns is printed as JSON; what it prints goes to stderr, so
-that a log line never breaks the result; if it returns ``None``, stdout stays empty. An exception
-becomes a traceback and exit code 1, ``SystemExit`` is honoured.
+Calls the tool's ``main(**params)``, or else its ``execute(params, project_path)``; both may be
+coroutine functions. The return value is printed as JSON, ``None`` prints nothing. Everything that
+the tool prints goes to stderr, so that it cannot break the result. An exception becomes a traceback
+and exit code 1; ``SystemExit`` is honoured.
 
-The tool is compiled from its own text, and so is what it imports from the anchor and from the
-library beside this file: the bytes that were verified are those that run, not a ``__pycache__``.
-Both are put on the module path here, once that is certain, and never by way of the environment.
-Only the standard library is used, in a form that Python 3.9 understands.
+The tool, and the modules that it imports from the anchor and from the folder of this file, are
+compiled from source: the bytes that run are those that were verified, not a ``__pycache__``. Both
+folders are added to the module path here, never through the environment. Uses only the standard
+library, and runs on Python 3.9.
 """
 
 # ruff: noqa: PTH100, PTH110, PTH112, PTH118, PTH120, PTH121, PTH123 - pathlib would add to the start of every call
@@ -25,27 +25,27 @@ import os
 import re
 import sys
 from types import ModuleType, TracebackType
-from typing import Any, Callable, Iterator, NoReturn  # noqa: UP035 - the project may bring an old Python
+from typing import Any, Callable, Iterator, NoReturn  # noqa: UP035 - the project may use an old Python
 
 __version__ = "1.0.0"
 __tool_type__ = "library"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "runtimes"
-__tool_description__ = "Calls a Python tool for python_runtime; not to be run by itself"
+__tool_description__ = "Runs a Python tool for python_runtime; not a tool itself"
 
 
 class ToolError(Exception):
-    """Something that the author of the tool can mend; the message is all that is shown."""
+    """A mistake that the author of the tool can fix; only the message is shown."""
 
 
 def run(argv: list[str]) -> int:
-    """Runs the tool and gives the exit code."""
+    """Run the tool and return the exit code."""
     tool_path, project_path = argv[1], argv[2]
     verified = [*filter(None, argv[3:4]), os.path.dirname(os.path.abspath(__file__))]
     params = _parameters(sys.stdin.buffer.read())
     if any(os.path.samefile(tool_path, runtime) for runtime in argv[4:5]):
         return _run_script(params)
-    result_fd = _keep_stdout_for_the_result()
+    result_fd = _reserve_stdout_for_the_result()
     sys.argv = [tool_path]
     _import_only_source_below(verified)
     tool = _load(tool_path, *argv[5:6])
@@ -71,27 +71,27 @@ def _parameters(text: bytes) -> dict[str, Any]:
 
 
 def _run_script(params: dict[str, Any]) -> int:
-    """What ``python -c script`` does, without a second interpreter and without a limit of argv.
+    """Do what ``python -c script`` does, without a second interpreter or the length limit of argv.
 
-    The working directory is searched last: what lies in a project cannot stand in for a module.
+    The working directory is searched last, so that a file in a project cannot replace a module.
     """
     script = params.get("script")
     if not isinstance(script, str):
         raise ToolError(
-            "python_runtime run by itself needs the parameter 'script'; pass the text to run"
+            "python_runtime needs the parameter 'script' when called directly; pass the code to run"
         )
     main = ModuleType("__main__")
     sys.modules["__main__"] = main
     sys.argv = ["-c", *(str(arg) for arg in params.get("args") or [])]
     sys.path.append("")
-    exec(_compile(script, "<script>"), main.__dict__)  # noqa: S102 - running a text is the task
+    exec(_compile(script, "<script>"), main.__dict__)  # noqa: S102 - running code is its purpose
     return 0
 
 
-def _keep_stdout_for_the_result() -> int:
-    """Gives a descriptor for the result; everything else that writes to stdout meets stderr.
+def _reserve_stdout_for_the_result() -> int:
+    """Return a descriptor for the result, and send all other output to stderr.
 
-    The descriptor is not inherited, so that a process started by the tool cannot write to it.
+    The descriptor is not inherited, so that processes that the tool starts cannot write to it.
     """
     result_fd = os.dup(1)
     os.dup2(2, 1)
@@ -99,10 +99,9 @@ def _keep_stdout_for_the_result() -> int:
 
 
 def _import_only_source_below(folders: list[str]) -> None:
-    """Puts ``folders`` on the module path, such that imports from there compile the ``.py`` file
-    and take nothing else.
+    """Add ``folders`` to the module path; imports from them only compile ``.py`` files.
 
-    Dependencies are verified as source; a planted ``.pyc`` or ``.so`` would not have been.
+    Only source files are verified, so a planted ``.pyc`` or ``.so`` must not be loaded.
     """
     from importlib.machinery import FileFinder, SourceFileLoader
 
@@ -131,10 +130,8 @@ def _load(tool_path: str, integrity: str | None = None) -> ModuleType:
     with open(tool_path, "rb") as file:
         source = file.read()
     if integrity is not None and _content_hash(source) != integrity:
-        raise ToolError(
-            f"{tool_path} was changed after it was verified, and was not run; run it again"
-        )
-    # Not the file's own name: a tool called json.py would take the place of json.
+        raise ToolError(f"{tool_path} changed after it was verified and was not run; run it again")
+    # Not the name of the file: a tool called json.py would replace the module json.
     module = ModuleType("rye_tool")
     module.__file__ = tool_path
     sys.modules["rye_tool"] = module
@@ -142,7 +139,7 @@ def _load(tool_path: str, integrity: str | None = None) -> ModuleType:
     return module
 
 
-# The one place and the one spelling of a signature line.
+# The only valid position and spelling of a signature line.
 _SIGNATURE = re.compile(
     rb"((?:\xef\xbb\xbf)?(?:#![^\n]*\n)?)# rye:signed:[0-9]{8}T[0-9]{6}Z:[0-9a-f]{64}"
     rb":[A-Za-z0-9_-]{85}[AQgw]==:[0-9a-f]{16}\r?\n"
@@ -150,10 +147,10 @@ _SIGNATURE = re.compile(
 
 
 def _content_hash(source: bytes) -> str:
-    """What a signature covers and a lockfile pins: SHA-256 of the file without its line."""
+    """The SHA-256 that is signed and pinned: of the file without its signature line."""
     line = _SIGNATURE.match(source)
     content = source if line is None else line[1] + source[line.end() :]
-    for name in ("_sha2", "_sha256"):  # what hashlib would load, among much else
+    for name in ("_sha2", "_sha256"):  # faster to import than hashlib
         try:
             return str(__import__(name).sha256(content).hexdigest())
         except ImportError:
@@ -177,9 +174,11 @@ def _call(tool: ModuleType, path: str, params: dict[str, Any], project_path: str
                 "add one of them"
             )
     except TypeError as error:
-        # One frame only: the call itself failed, nothing of the tool has run.
+        # A traceback of one frame: the arguments did not fit, and the tool did not run.
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-            raise ToolError(f"{path}: {error}; make its signature fit its CONFIG_SCHEMA") from None
+            raise ToolError(
+                f"{path}: {error}; its signature must match its CONFIG_SCHEMA"
+            ) from None
         raise
     if hasattr(result, "__await__"):
         import asyncio
@@ -197,15 +196,15 @@ def _as_json(result: Any, path: str) -> bytes:
     except (TypeError, ValueError, RecursionError):
         place, kind = next(_faults(result, "result"), ("result", "unusable"))
         raise ToolError(
-            f"{path} returned something that JSON cannot express: {place} is {kind}; "
-            "return dicts, lists, texts, numbers, booleans and None"
+            f"{path} returned a value that JSON cannot express: {place} is {kind}; "
+            "return dicts, lists, strings, numbers, booleans and None"
         ) from None
 
 
 def _faults(value: Any, place: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Where JSON fails, and why."""
+    """Yield each place that JSON cannot express, and the reason."""
     if depth > 100:
-        yield place, "nested too deeply, or within itself"
+        yield place, "nested too deeply, or contains itself"
     elif isinstance(value, float):
         if not -float("inf") < value < float("inf"):
             yield place, f"the number {value}"
@@ -231,7 +230,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _explain(error: BaseException, tool_path: str) -> str:
-    """The traceback from the tool's first frame on, and a hint where one helps."""
+    """The traceback without the frames of this file, and a hint if there is one."""
     import traceback
 
     frames: TracebackType | None = error.__traceback__
@@ -243,8 +242,8 @@ def _explain(error: BaseException, tool_path: str) -> str:
         beside = os.path.join(os.path.dirname(tool_path), name.split(".")[0])
         if os.path.exists(beside + ".py") or os.path.isdir(beside):
             text += (
-                f"hint: {name!r} lies beside the tool, but a folder is only searched if it is "
-                "marked as one tool and verified; add an __init__.py and sign its files\n"
+                f"hint: {name!r} is next to the tool, but modules are imported only from a verified "
+                "folder; add an __init__.py and sign all its files\n"
             )
     return text
 
@@ -254,7 +253,7 @@ def _main(step: Callable[[list[str]], int]) -> NoReturn:
         code = step(sys.argv[:])
     except ToolError as error:
         _fail(str(error))
-    except Exception as error:  # noqa: BLE001 - whatever a tool raises is its author's to read
+    except Exception as error:  # noqa: BLE001 - a tool may raise anything
         _fail(_explain(error, sys.argv[0]))
     sys.exit(code)
 

@@ -1,5 +1,5 @@
-# rye:signed:20261116T040140Z:d4c1e9da67ad39ea80e696f0d10df986cd71409c3fad878f831ba645f9053cf9:cAZxZO1-MuVGjamdLcXepxMznbiHfj2qYgru3bt0EVa6a5_06UON1gIQiGdwhi5K_QtF0I9-K_YyoJw9zWBaCA==:7390e0fbbc04fd3d
-"""Text files of a tool: read within a bound, written whole or not at all."""
+# rye:signed:20261116T195338Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:P6PE1coWe1Y7h50RqgwLaIr4kaHb6NNJRM759AwtkpJFi5Yw694q2PdLPEc1EW_FOJhDGEUECwBr02xrPsMuDw==:f46ac53fe8a5b861
+"""Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call
 
@@ -14,31 +14,31 @@ __version__ = "1.0.0"
 __tool_type__ = "library"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "runtimes"
-__tool_description__ = "Text files for tools on python_runtime; not to be run by itself"
+__tool_description__ = "Text files for tools on python_runtime; not a tool itself"
 
 MAX_FILE = 64 * 1024 * 1024
 _PROBE = 8192
 
 
 def open_plain(real: str, shown: str) -> int:
-    """A descriptor of the plain file at ``real``; a link that appeared there is not followed."""
+    """Open the regular file at ``real``; a symbolic link there is not followed."""
     try:
         fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise Refused(f"{shown} cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise Refused(f"{shown} is no plain file; name one")
+        raise Refused(f"{shown} is not a regular file; name one")
     return fd
 
 
 def is_binary(start: bytes) -> bool:
-    """Whether the first bytes of a file say that it is not text."""
+    """True if the first bytes of a file show that it is not text."""
     return b"\0" in start[:_PROBE]
 
 
 def read_bytes(real: str, shown: str, limit: int = MAX_FILE) -> bytes:
-    """The whole file; one larger than ``limit`` bytes is refused."""
+    """Read the whole file; a file larger than ``limit`` bytes is refused."""
     with os.fdopen(open_plain(real, shown), "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -47,7 +47,7 @@ def read_bytes(real: str, shown: str, limit: int = MAX_FILE) -> bytes:
 
 
 def decode(data: bytes, shown: str) -> str:
-    """The text; anything but UTF-8 is refused, since writing it back would change it."""
+    """Decode UTF-8; other encodings are refused, since writing them back would change them."""
     if is_binary(data):
         raise Refused(f"{shown} is a binary file of {len(data)} bytes; only text can be used here")
     try:
@@ -59,24 +59,24 @@ def decode(data: bytes, shown: str) -> str:
 
 
 def encode(text: str, name: str) -> bytes:
-    """UTF-8; ``name`` is the parameter that the text came in."""
+    """Encode as UTF-8; ``name`` is the parameter that contains the text."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise Refused(f"{name} contains half of a surrogate pair; send valid Unicode") from None
+        raise Refused(f"{name} contains an unpaired surrogate; send valid Unicode") from None
 
 
 def write_atomic(real: str, data: bytes, shown: str, *, create_only: bool = False) -> bool:
-    """Puts ``data`` at ``real`` in one step; gives whether the file is new.
+    """Write the file atomically; return true if it is new.
 
-    An existing file keeps its mode. With ``create_only`` an existing file is refused.
+    An existing file keeps its mode. With ``create_only``, an existing file is refused.
     """
     try:
         mode = os.lstat(real).st_mode
     except FileNotFoundError:
         mode = 0
     if mode and not stat.S_ISREG(mode):
-        raise Refused(f"{shown} is no plain file; name one")
+        raise Refused(f"{shown} is not a regular file; name one")
     temporary = os.path.join(os.path.dirname(real), f".{os.urandom(8).hex()}.tmp")
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -97,7 +97,7 @@ def write_atomic(real: str, data: bytes, shown: str, *, create_only: bool = Fals
             raise
     except FileExistsError:
         raise Refused(
-            f"{shown} exists already; leave create_only out to replace it, or use rye/fs/edit"
+            f"{shown} already exists; remove create_only to replace it, or use rye/fs/edit"
         ) from None
     except OSError as error:
         raise Refused(f"{shown} cannot be written: {error.strerror}") from None

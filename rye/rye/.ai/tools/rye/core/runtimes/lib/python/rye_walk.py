@@ -1,14 +1,14 @@
-# rye:signed:20261116T040140Z:c20dd7b1c3703ae260bd04c9654417a38acf5228f49d60f22d3f8b57562d23ab:BvO6Ct2E4tGI0S_W3eqxYDeWocKK9diPsUI0Dx_oL076OP_itJeHuVycpYprlNTdQ-30iD47qGJbsGPFD6N6Ag==:7390e0fbbc04fd3d
-"""Walking through a folder within a bound, and patterns of paths.
+# rye:signed:20261116T195338Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:5uhk1vSjc1Mg1OsSG5j-73MQFcAexhG7fKywIIl44lkP6x3R2zgLiFw0qFzxFzQMUCXY7MnmNJ0BfQLqbza3DQ==:f46ac53fe8a5b861
+"""Bounded directory walks, and glob patterns for paths.
 
-Symbolic links are shown but never followed, so that a walk stays where it began and ends.
+Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Iterator, NamedTuple  # noqa: UP035 - the project may bring an old Python
+from typing import Iterator, NamedTuple  # noqa: UP035 - the project may use an old Python
 
 from rye_workspace import Refused
 
@@ -16,7 +16,7 @@ __version__ = "1.0.0"
 __tool_type__ = "library"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "runtimes"
-__tool_description__ = "Bounded walks for tools on python_runtime; not to be run by itself"
+__tool_description__ = "Directory walks for tools on python_runtime; not a tool itself"
 
 MAX_ENTRIES = 200_000
 IGNORED_FOLDERS = frozenset(
@@ -28,10 +28,10 @@ IGNORED_FOLDERS = frozenset(
 
 
 class Entry(NamedTuple):
-    """Something in a folder."""
+    """A directory entry."""
 
     path: str
-    """Relative to the folder where the walk began, with slashes."""
+    """Relative to the root of the walk, with slashes."""
     real: str
     kind: str
     """``file``, ``folder``, ``link`` or ``other``."""
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 class Walk:
-    """One walk; ``complete`` is false if the bound was met."""
+    """One walk; ``complete`` is false if it stopped after ``MAX_ENTRIES``."""
 
     def __init__(self, root: str, *, hidden: bool, ignored: bool, depth: int = 1000) -> None:
         self.complete = True
@@ -51,7 +51,7 @@ class Walk:
         self._seen = 0
 
     def entries(self) -> Iterator[Entry]:
-        """Every entry, by name, a folder before what is in it."""
+        """Yield every entry, sorted by name; a folder comes before its entries."""
         yield from self._below(self._root, "", 1)
 
     def _below(self, folder: str, prefix: str, depth: int) -> Iterator[Entry]:
@@ -86,10 +86,10 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 
 def pattern(glob: str) -> re.Pattern[str]:
-    """A pattern for relative paths.
+    """Compile a glob pattern for relative paths.
 
-    ``*`` and ``?`` stay within a name, ``**`` crosses folders, ``[a-z]`` and ``{py,md}`` choose.
-    A pattern without a slash is about the name alone, in every folder.
+    ``*`` and ``?`` match within a name, ``**`` across folders; ``[a-z]`` and ``{py,md}`` are
+    alternatives. A pattern without a slash matches the name in any folder.
     """
     if "/" not in glob:
         glob = "**/" + glob
@@ -98,7 +98,7 @@ def pattern(glob: str) -> re.Pattern[str]:
     try:
         return re.compile(expression, re.DOTALL)
     except re.error:
-        raise Refused(f"{glob!r} is no pattern of paths; write for example **/*.py") from None
+        raise Refused(f"{glob!r} is not a valid glob pattern; write for example **/*.py") from None
 
 
 _GLOB = re.compile(r"\*\*/|\*\*|\[[!^]?\]?[^\]/]*\]|.", re.DOTALL)

@@ -1,9 +1,9 @@
-# rye:signed:20261116T040140Z:61535cee91789621af1d9d4aea504cd4e3c8d97bb5b0168c8e47a05b217905ff:T3av0Qh0WseV5CJyhrRySHSILg8KpHz_W0hmmSK_tYGWBT82v5DWawgXOc6Nrsa0X7PAZVdM190z88MSfTO7CQ==:7390e0fbbc04fd3d
-"""Paths of a tool, kept inside the project.
+# rye:signed:20261116T195338Z:37b43c912e100cc921b3336688e7c3d1d2743e5e7628551387bd068f77c9d7f3:mgGIDSdTK8mMX8OI6VD5Jxd1l3ipqteBwccwqA27mEJ3Cl28okZdlnLg_us6gfQ2-vTqoWOSeMnyJ7KxMtvQAw==:f46ac53fe8a5b861
+"""Paths of a tool, restricted to the project.
 
-A path is relative to the project, or absolute and inside of it. ``..`` and symbolic links are
-followed first and judged by where they lead. ``allow_outside`` lifts the limit: it is a guard
-against slips that a client can see in the call, not a wall against a caller who means harm.
+A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the
+path is checked. ``allow_outside`` lifts the restriction, visibly in the call: it protects against
+mistakes, not against a malicious caller.
 """
 
 # ruff: noqa: PTH116, PTH118 - pathlib would add to the start of every call
@@ -17,12 +17,14 @@ __version__ = "1.0.0"
 __tool_type__ = "library"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "runtimes"
-__tool_description__ = "Confined paths for tools on python_runtime; not to be run by itself"
+__tool_description__ = "Project paths for tools on python_runtime; not a tool itself"
 
 
 class Refused(SystemExit):
-    """The tool does not do what was asked: ends it with exit code 1 and the message on stderr,
-    without a traceback, for it is the caller who has something to mend."""
+    """Ends the tool with exit code 1 and a message on stderr, without a traceback.
+
+    For mistakes that the caller can fix.
+    """
 
 
 class Workspace:
@@ -33,42 +35,42 @@ class Workspace:
         self._allow_outside = allow_outside
 
     def resolve(self, path: str) -> str:
-        """The real, absolute path; what it names need not exist. Raises :class:`Refused`."""
+        """Return the real, absolute path, which need not exist. Raises :class:`Refused`."""
         if not path:
-            raise Refused("the path is empty; name a file or a folder of the project")
+            raise Refused("the path is empty; name a file or folder of the project")
         if "\0" in path:
             raise Refused("the path contains a NUL character; remove it")
         real = os.path.realpath(os.path.join(self.root, path))
         if not self._allow_outside and not self.contains(real):
             raise Refused(
-                f"{path} leads out of the project {self.root}; "
-                "name a path inside, or set allow_outside to true"
+                f"{path} is outside the project {self.root}; "
+                "use a path inside it, or set allow_outside to true"
             )
         return real
 
     def contains(self, real: str) -> bool:
-        """Whether a real path is the project or lies in it."""
+        """True if a real path is the project or inside it."""
         return real == self.root or real.startswith(self.root.rstrip(os.sep) + os.sep)
 
     def shown(self, real: str) -> str:
-        """The path as a caller knows it: relative to the project, or absolute outside of it."""
+        """The path for messages and results: relative to the project, or absolute outside it."""
         return os.path.relpath(real, self.root) if self.contains(real) else real
 
     def file(self, path: str) -> str:
-        """The real path of an existing plain file."""
+        """Return the real path of an existing regular file."""
         real = self.resolve(path)
         mode = self._mode(real, path)
         if stat.S_ISDIR(mode):
-            raise Refused(f"{path} is a folder; use rye/fs/list to look into it")
+            raise Refused(f"{path} is a folder; use rye/fs/list to list it")
         if not stat.S_ISREG(mode):
-            raise Refused(f"{path} is no plain file; name one")
+            raise Refused(f"{path} is not a regular file; name one")
         return real
 
     def folder(self, path: str) -> str:
-        """The real path of an existing folder."""
+        """Return the real path of an existing folder."""
         real = self.resolve(path)
         if not stat.S_ISDIR(self._mode(real, path)):
-            raise Refused(f"{path} is no folder; name one")
+            raise Refused(f"{path} is not a folder; name one")
         return real
 
     @staticmethod
@@ -78,4 +80,4 @@ class Workspace:
         except (FileNotFoundError, NotADirectoryError):
             raise Refused(f"{path} does not exist; use rye/fs/glob to find it") from None
         except OSError as error:
-            raise Refused(f"{path} cannot be looked at: {error.strerror}") from None
+            raise Refused(f"{path} cannot be read: {error.strerror}") from None

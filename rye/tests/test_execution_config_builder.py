@@ -1,6 +1,7 @@
-"""The config of a chain that is called again: what may be remembered, and what may not."""
+"""One builder that builds the config of a chain again and again."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def workshop(tmp_path: Path) -> Workshop:
 
 
 class Builder:
-    """One builder, whose every answer is compared with that of a fresh one."""
+    """A builder whose every config is compared with one that is built without it."""
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
@@ -46,11 +47,20 @@ def chain_of(workshop: Workshop, **config: Any) -> tuple[ChainElement, ...]:
     return (workshop.element("tool.yaml", config=config), workshop.primitive())
 
 
-def test_a_literal_config_is_made_once(workshop: Workshop) -> None:
-    chain = chain_of(workshop, command="/bin/echo", args=["hi"])
-    builder = Builder(workshop)
-    first = builder.build(chain, {"word": "a"})
-    assert builder.build(chain, {"word": "b"}) is first
+def test_two_threads_get_the_configs_of_their_own_calls(workshop: Workshop) -> None:
+    builder = ConfigBuilder(workshop.context)
+    chains = [chain_of(workshop, command="/bin/echo", args=["{word}", tag]) for tag in "ab"]
+
+    def build_often(number: int) -> list[list[str]]:
+        env = ChainEnvironment(env={"N": str(number)}, declared=frozenset())
+        word = {"word": f"{number}"}
+        built = [builder.build(chains[turn % 2], word, env, None) for turn in range(500)]
+        assert {one.config["env"]["N"] for one in built} == {str(number)}
+        return [one.config["args"] for one in built]
+
+    with ThreadPoolExecutor(4) as threads:
+        for number, results in enumerate(threads.map(build_often, range(4))):
+            assert results == [[str(number), "ab"[turn % 2]] for turn in range(500)]
 
 
 def test_another_environment_gives_another_config(workshop: Workshop) -> None:
@@ -62,7 +72,7 @@ def test_another_environment_gives_another_config(workshop: Workshop) -> None:
     assert builder.build(chain).config["env"] == ENV.env
 
 
-def test_a_timeout_of_one_call_is_not_that_of_the_next(workshop: Workshop) -> None:
+def test_the_timeout_of_a_call_does_not_affect_the_next_call(workshop: Workshop) -> None:
     chain = chain_of(workshop, command="/bin/echo", timeout=9)
     builder = Builder(workshop)
     assert [builder.build(chain, timeout=each).config["timeout"] for each in (None, 2, None)] == [
@@ -75,7 +85,7 @@ def test_a_timeout_of_one_call_is_not_that_of_the_next(workshop: Workshop) -> No
 @pytest.mark.parametrize(
     "template", ["{word}", "say {word}", "{params_json}", ["{word}"], {"deep": "{word}"}]
 )
-def test_parameters_of_one_call_are_not_those_of_the_next(
+def test_the_parameters_of_a_call_do_not_affect_the_next_call(
     workshop: Workshop, template: Any
 ) -> None:
     chain = chain_of(workshop, command="/bin/cat", input_data=template)
@@ -84,7 +94,9 @@ def test_parameters_of_one_call_are_not_those_of_the_next(
     assert said[0] == said[2] != said[1]
 
 
-def test_a_variable_in_a_template_follows_the_environment(workshop: Workshop) -> None:
+def test_a_variable_in_a_template_gets_the_value_of_the_current_environment(
+    workshop: Workshop,
+) -> None:
     chain = chain_of(workshop, command="/bin/echo", args=["${TOKEN}"])
     builder = Builder(workshop)
     assert builder.build(chain).config["args"] == ["one"]
@@ -92,7 +104,7 @@ def test_a_variable_in_a_template_follows_the_environment(workshop: Workshop) ->
     assert builder.build(chain, env=other).config["args"] == ["two"]
 
 
-def test_a_value_of_the_author_that_a_parameter_overrides_is_no_part_of_the_plan(
+def test_an_authors_value_is_rendered_for_each_call(
     workshop: Workshop,
 ) -> None:
     chain = chain_of(workshop, command="/bin/echo", args=["{greeting}"], greeting="hello")
@@ -101,21 +113,21 @@ def test_a_value_of_the_author_that_a_parameter_overrides_is_no_part_of_the_plan
     assert builder.build(chain, {"cwd": "/"}).config["args"] == ["hello"]
 
 
-def test_the_chain_of_a_changed_tool_is_planned_anew(workshop: Workshop) -> None:
+def test_the_chain_of_a_changed_tool_is_merged_again(workshop: Workshop) -> None:
     builder = Builder(workshop)
     for word in ("one", "two"):
         chain = chain_of(workshop, command="/bin/echo", args=[word])
         assert builder.build(chain).config["args"] == [word]
 
 
-def test_parameters_of_a_bare_primitive_are_never_remembered(workshop: Workshop) -> None:
+def test_parameters_of_a_primitive_called_directly_are_not_kept(workshop: Workshop) -> None:
     chain = (workshop.primitive(),)
     builder = Builder(workshop)
     for command in ("/bin/true", "/bin/false"):
         assert builder.build(chain, {"command": command}).config["command"] == command
 
 
-def test_an_anchor_is_looked_for_on_each_call(workshop: Workshop) -> None:
+def test_an_anchor_is_resolved_for_each_call(workshop: Workshop) -> None:
     tool = workshop.element("kit/tool.py", config={"command": "/bin/echo"})
     anchor = {"mode": "auto", "markers_any": ["here"], "cwd": "{anchor_path}"}
     chain = (tool, workshop.element("run.yaml", anchor=anchor), workshop.primitive())
@@ -126,10 +138,14 @@ def test_an_anchor_is_looked_for_on_each_call(workshop: Workshop) -> None:
     assert builder.build(chain).config["cwd"] == str(folder)
 
 
-def test_what_is_too_long_in_a_new_environment_is_refused(workshop: Workshop) -> None:
+def test_a_variable_that_is_too_long_in_a_later_environment_is_refused(workshop: Workshop) -> None:
     chain = chain_of(workshop, command="/bin/echo")
     builder = ConfigBuilder(workshop.context)
     builder.build(chain, {}, ENV, None)
     large = ChainEnvironment(env={"BIG": "x" * 200_000}, declared=frozenset())
-    with pytest.raises(ArgumentTooLongError, match="the variable BIG takes"):
+    with pytest.raises(ArgumentTooLongError) as caught:
         builder.build(chain, {}, large, None)
+    assert str(caught.value) == (
+        f"{chain[0].path}: 'tool': the variable BIG takes 200000 bytes; this system allows 131067; "
+        "put the value into a file, or send it on stdin"
+    )

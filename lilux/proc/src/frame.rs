@@ -21,8 +21,8 @@ use crate::request::MAX_OUTPUT_LIMIT;
 
 /// The largest frame that is accepted from a caller.
 pub const MAX_REQUEST: usize = 512 * 1024 * 1024;
-/// The largest frame that is sent to a caller: both streams at the largest output limit, and as
-/// much again as a header may have for the header and the lines that are added to the output.
+/// The largest frame that is sent to a caller: both streams at the largest output limit, and room
+/// for the header and for the lines that are added to the output.
 pub const MAX_ANSWER: usize = 2 * MAX_OUTPUT_LIMIT + MAX_HEADER;
 /// The largest header, which contains arguments and environment.
 pub const MAX_HEADER: usize = 16 * 1024 * 1024;

@@ -31,7 +31,7 @@ pub struct Outbox {
 
 #[derive(Default)]
 struct State {
-    /// Bytes that the peer has not taken yet, each with the number that it has.
+    /// Buffers that are not completely sent, each with the number of bytes already sent.
     queue: VecDeque<(Vec<u8>, usize)>,
     /// The sum of queued bytes.
     bytes: usize,
@@ -62,13 +62,9 @@ impl Outbox {
     /// Sends a header and a payload as one frame. A closed connection is not an error here: the
     /// reading side notices it and ends everything.
     pub fn send(&self, header: &impl Serialize, payload: &[u8]) {
-        self.send_raw(&serde_json::to_vec(header).unwrap_or_default(), payload);
-    }
-
-    /// Sends a frame whose header is already JSON.
-    pub fn send_raw(&self, header: &[u8], payload: &[u8]) {
+        let header = serde_json::to_vec(header).unwrap_or_default();
         let prefix = frame::prefix(header.len(), payload.len());
-        let parts = [&prefix, header, payload];
+        let parts = [&prefix, header.as_slice(), payload];
         let mut state = lock(&self.state);
         let taken = self.write_at_once(&mut state, &parts);
         if taken < parts.iter().map(|part| part.len()).sum() {

@@ -77,7 +77,7 @@ def test_arguments_are_passed_unchanged(client: ProcClient) -> None:
     assert answer.stdout.decode() == "".join(f"{arg}|" for arg in args)
 
 
-def test_command_with_blanks_is_a_path_with_blanks(client: ProcClient, tmp_path: Path) -> None:
+def test_spaces_in_a_command_are_part_of_its_path(client: ProcClient, tmp_path: Path) -> None:
     script = tmp_path / "my tool"
     script.write_text("#!/bin/sh\necho ran\n")
     script.chmod(0o755)

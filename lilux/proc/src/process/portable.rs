@@ -37,8 +37,8 @@ pub fn note_ended(pid: i32) {
     DETACHED.ended.notify_all();
 }
 
-/// See [`super::kill`]. The end of a process that this helper did not start is only
-/// noticed after `grace`.
+/// See [`super::kill`]. The end of a process that this helper did not start is only noticed after
+/// `grace`.
 pub fn kill(request: &Kill) -> KillReport {
     let raw = request.pid;
     let Some(pid) = Pid::from_raw(raw).filter(|_| is_alive(raw, request.start_time)) else {

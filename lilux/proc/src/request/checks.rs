@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::MAX_SECONDS;
+use super::operations::MAX_SECONDS;
 use crate::error::Error;
 use crate::text::OsText;
 

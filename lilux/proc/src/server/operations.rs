@@ -31,7 +31,7 @@ impl Server {
                 // Only the worker itself may send these to the keeper.
                 Operation::Guard(_) | Operation::Unguard(_) => Err(Error::UnknownOperation),
                 _ => {
-                    keeper.send_raw(&frame.header, &frame.payload);
+                    keeper.send_raw_parts(&frame.header, vec![frame.payload]);
                     Ok(())
                 }
             },

@@ -27,7 +27,8 @@ ORPHANS = 40
 UNUSED_USER = 64321
 SHORTAGE_ERRORS = re.compile(
     r"Failed to spawn: (\S+: )?(Too many open files|Resource temporarily unavailable)"
-    r"|no thread or descriptor is free for it; try again when others have ended"
+    r"|no thread or file descriptor is available for this request; try again when other jobs"
+    r" have ended"
     r"|^sh: \d+: Cannot fork"  # printed by the job, which may not start a process either
 )
 

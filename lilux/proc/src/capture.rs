@@ -1,8 +1,8 @@
-//! Output kept within a limit: the head, the tail, and how much was left out between them.
+//! Output kept within a limit: the head, the tail, and the number of omitted bytes between them.
 
 use std::collections::VecDeque;
 
-/// One output stream of a job. Memory is bounded by the limit, whatever the job writes.
+/// One output stream of a job. The limit bounds its memory, however much the job writes.
 #[derive(Debug)]
 pub struct Capture {
     head: Vec<u8>,
@@ -15,7 +15,8 @@ pub struct Capture {
 /// What a [`Capture`] kept.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// All of it, or head, a line that tells the gap, and tail; in parts, so that nothing is copied.
+    /// The whole output, or its head, a line with the number of omitted bytes, and its tail. In
+    /// parts, to avoid copying.
     pub parts: Vec<Vec<u8>>,
     /// Bytes of the stream that are not in `parts`.
     pub omitted: u64,
@@ -34,7 +35,7 @@ impl Capture {
         }
     }
 
-    /// Takes in what the stream said next.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         let room = self.head_limit - self.head.len();
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
@@ -42,19 +43,19 @@ impl Capture {
         if rest.is_empty() {
             return;
         }
-        let (lost, kept) = rest.split_at(rest.len().saturating_sub(self.tail_limit));
+        let (dropped, kept) = rest.split_at(rest.len().saturating_sub(self.tail_limit));
         if self.tail.capacity() == 0 {
-            // All at once, and no more: a ring would come to use whatever it has.
+            // Exactly the limit: a ring buffer comes to use all of its capacity.
             self.tail.reserve_exact(self.tail_limit);
         }
         let excess = (self.tail.len() + kept.len()).saturating_sub(self.tail_limit);
         self.tail.drain(..excess);
         self.tail.extend(kept);
-        self.omitted += (lost.len() + excess) as u64;
+        self.omitted += (dropped.len() + excess) as u64;
     }
 
-    /// The end of the stream. Where something was left out, the cut does not go through a
-    /// character of UTF-8, and a line says how many bytes are missing.
+    /// Ends the stream. If bytes were omitted, a line gives their number, and no UTF-8 character is
+    /// cut in two.
     pub fn finish(mut self) -> Captured {
         let mut parts = Vec::new();
         let mut omitted = self.omitted;
@@ -79,7 +80,7 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
-/// How many bytes at the end start a character without finishing it.
+/// The number of bytes at the end that start a UTF-8 character but do not complete it.
 fn incomplete_suffix(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];
@@ -111,20 +112,20 @@ mod tests {
     }
 
     #[test]
-    fn output_up_to_the_limit_is_whole() {
+    fn output_up_to_the_limit_is_complete() {
         for pieces in [&[b"0123456789".as_slice()] as &[&[u8]], &[b"012", b"3456", b"789"]] {
             assert_eq!(capture(10, pieces), (b"0123456789".to_vec(), 0));
         }
     }
 
     #[test]
-    fn beyond_the_limit_head_and_tail_stay_and_the_gap_is_counted() {
+    fn above_the_limit_head_and_tail_are_kept_and_omitted_bytes_are_counted() {
         let captured = capture(4, &[b"abc", b"defgh", b"ij"]);
         assert_eq!(captured, (b"ab\n[... 6 bytes left out ...]\nij".to_vec(), 6));
     }
 
     #[test]
-    fn the_pieces_do_not_matter() {
+    fn the_result_does_not_depend_on_the_pieces() {
         let text: Vec<u8> = (0..2000u32).map(|n| b'a' + (n % 26).to_le_bytes()[0]).collect();
         let whole = capture(100, &[&text]);
         for size in [1, 3, 49, 50, 51, 99, 100, 101, 777] {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_spares_characters() {
+    fn characters_are_not_cut_in_two() {
         let text = "é".repeat(100);
         let (bytes, omitted) = capture(10, &[text.as_bytes()]);
         let shown = String::from_utf8(bytes).unwrap();
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_zero_keeps_nothing_but_the_count() {
+    fn a_limit_of_zero_only_counts() {
         assert_eq!(capture(0, &[b"abc"]).1, 3);
     }
 }

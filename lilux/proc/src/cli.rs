@@ -1,6 +1,6 @@
-//! The commands that a person types, and their help.
+//! The command line and its help.
 
-// The comments here are shown to people as help, where backticks would be noise.
+// These comments are printed as help, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
 
 use std::ffi::OsString;
@@ -9,14 +9,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::error::Error;
 use crate::platform::Choice;
-use crate::request::{Background, EnvMap, EnvMode};
+use crate::request::{Background, EnvMap, EnvMode, Program};
 use crate::text::OsText;
 
-/// Runs processes for Lilux: no orphan, no deadlock, no lost output.
+/// Run processes for Lilux: no orphans, no deadlocks, no lost output.
 ///
-/// Every command prints one JSON object on stdout. The exit code is 0 if that object says success
-/// (or alive), 1 if not, 2 if the request could not be understood.
+/// Every command prints one JSON object on stdout. The exit code is 0 if "success" (or "alive") is
+/// true, 1 if it is false, and 2 if the request is invalid.
 #[derive(Parser)]
 #[command(
     version,
@@ -29,16 +30,15 @@ Examples:
   lilux-proc status 12345
   lilux-proc kill 12345 --grace 1
 
-A program should not put secrets on a command line, where others can see them. It sends the same
-request as JSON on stdin instead:
+Other users can see a command line. Programs pass secrets as JSON on stdin instead:
   echo '{\"command\": \"env\", \"env\": {\"TOKEN\": \"…\"}}' | lilux-proc exec --request
-or keeps one connection open for many requests: see lilux-proc serve --help."
+or send many requests over one connection: see lilux-proc serve --help."
 )]
 pub struct Cli {
-    /// Which mechanisms to use.
+    /// The mechanisms of the operating system to use.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHICH")]
     pub platform: Choice,
-    /// What to do.
+    /// The operation.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -48,8 +48,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a command, wait for it, and print its output and exit code.
     ///
-    /// When the command ends, processes that it left running are ended too. When the time is up,
-    /// its process group gets SIGTERM, then the whole tree SIGKILL; what it printed is kept.
+    /// When the command ends, processes that it left running are ended too. On timeout, its process
+    /// group gets SIGTERM, then the whole process tree gets SIGKILL. Partial output is kept.
     #[command(after_help = "\
 Examples:
   lilux-proc exec -- echo hello
@@ -57,59 +57,60 @@ Examples:
   lilux-proc exec --env-mode exact --env PATH=/usr/bin -- env
   echo '{\"command\": \"sort\", \"stdin\": \"b\\na\\n\"}' | lilux-proc exec --request
 
-The keys of a request: command, args, cwd, env, env_mode, stdin, timeout, grace, output_limit,
+Fields of a request: command, args, cwd, env, env_mode, stdin, timeout, grace, output_limit,
 background, stdout_file, stderr_file.")]
     Exec(ExecArgs),
-    /// Start a command that outlives its caller, and print its pid once it runs.
+    /// Start a command that outlives its caller, and print its pid.
     #[command(after_help = "\
 Examples:
   lilux-proc spawn -- sleep 60
   lilux-proc spawn --log-file server.log -- python3 -m http.server 8000
 
-The keys of a request: command, args, cwd, env, env_mode, log_file.")]
+Fields of a request: command, args, cwd, env, env_mode, log_file.")]
     Spawn(SpawnArgs),
-    /// End a process: SIGTERM, some seconds of grace, SIGKILL.
+    /// End a process with SIGTERM, and with SIGKILL after a grace period.
     ///
     /// If the process leads a process group, the whole group is ended. The method is
     /// "terminated", "killed" or "already_dead".
     Kill(KillArgs),
-    /// Say whether a process is alive. A zombie is not.
+    /// Report whether a process is alive. A zombie is not.
     Status(StatusArgs),
-    /// Do the same operations over one connection, many at once.
+    /// Serve the same operations, many at once, over one connection.
     ///
-    /// A frame is: u32 (little-endian) number of bytes that follow; u32 number of header bytes;
-    /// header, a JSON object; payload, raw bytes.
+    /// A frame has four parts: a u32 (little-endian), the number of bytes that follow; a u32, the
+    /// number of header bytes; the header, a JSON object; the payload, raw bytes.
     ///
-    /// Requests have a header {"id": 1, "op": "exec", …} with the keys that the commands take from
-    /// --request; the payload is the job's stdin. "stream": true sends output as it comes, and
-    /// "capture": false keeps it out of the result. {"id": 2, "op": "cancel", "target": 1} ends
-    /// request 1; "pause" and "resume" hold up the output of a streaming one.
+    /// Requests have a header {"id": 1, "op": "exec", …} with the fields that the commands accept
+    /// with --request; the payload is the job's stdin. "stream": true sends output while the job
+    /// runs, and "capture": false omits it from the result. {"id": 2, "op": "cancel", "target": 1}
+    /// ends request 1; "pause" and "resume" control the output of a streaming request.
     ///
-    /// Answers have a header {"id": 1, "kind": "result", …}, whose payload is stdout_bytes bytes of
-    /// stdout, then stderr_bytes of stderr; {"id": 1, "kind": "stdout"} or "stderr" with a chunk as
-    /// payload; or {"id": 1, "kind": "error", "error": …, "message": …}.
+    /// Answers have one of these headers: {"id": 1, "kind": "result", …}, with a payload of
+    /// stdout_bytes bytes of stdout, then stderr_bytes of stderr; {"id": 1, "kind": "stdout"} or
+    /// "stderr", with a chunk of output as payload; {"id": 1, "kind": "error", "error": …,
+    /// "message": …}.
     ///
-    /// When the connection closes, running jobs are killed; what was spawned lives on.
+    /// When the connection closes, running jobs are killed. Spawned processes keep running.
     #[command(verbatim_doc_comment)]
     Serve(ServeArgs),
 }
 
 /// Flags that `exec` and `spawn` share.
 #[derive(Args)]
-pub struct WhatArgs {
+pub struct ProgramArgs {
     /// Read the request as one JSON object from stdin instead of from flags.
     #[arg(long, conflicts_with_all = ["command", "env", "cwd", "env_mode"])]
     pub request: bool,
-    /// Where it starts.
+    /// The working directory.
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// A variable of its environment; may be given several times.
+    /// An environment variable; can be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_env)]
     env: Vec<(String, OsString)>,
-    /// Lay the variables over this environment, or use them alone.
+    /// How to combine the variables with the environment of lilux-proc.
     #[arg(long, value_enum, default_value_t)]
     env_mode: EnvMode,
-    /// The command and its arguments; no shell is involved.
+    /// The command and its arguments, run without a shell.
     #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present = "request")]
     command: Vec<OsString>,
 }
@@ -119,33 +120,33 @@ pub struct WhatArgs {
 pub struct ExecArgs {
     /// Shared flags.
     #[command(flatten)]
-    pub what: WhatArgs,
-    /// Seconds that it may run; 0 means no limit.
+    pub program: ProgramArgs,
+    /// The time limit in seconds; 0 means no limit.
     #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_TIMEOUT,
         allow_negative_numbers = true, conflicts_with = "request")]
     pub timeout: f64,
-    /// Seconds between SIGTERM and SIGKILL when the time is up.
+    /// Seconds between SIGTERM and SIGKILL on timeout.
     #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_JOB_GRACE,
         allow_negative_numbers = true, conflicts_with = "request")]
     pub grace: f64,
-    /// Bytes kept of each stream: the first half and the last.
+    /// Bytes to keep of each stream, half from its start and half from its end.
     #[arg(long, value_name = "BYTES", default_value_t = crate::request::DEFAULT_OUTPUT_LIMIT,
         conflicts_with = "request")]
     pub output_limit: usize,
-    /// Text for its stdin.
+    /// Text for stdin.
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["stdin_file", "request"])]
     pub stdin: Option<OsString>,
-    /// A file for its stdin; - takes the stdin of lilux-proc.
+    /// A file for stdin; - passes on the stdin of lilux-proc.
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub stdin_file: Option<PathBuf>,
-    /// What happens to processes that it leaves running. With "keep", a timeout kills the whole
-    /// tree without asking.
+    /// What to do with processes that are still running when the command ends. With "keep", a
+    /// timeout sends SIGKILL at once.
     #[arg(long, value_enum, default_value_t, conflicts_with = "request")]
     pub background: Background,
-    /// Also write the whole of stdout here.
+    /// Also write all of stdout to this file.
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub stdout_file: Option<PathBuf>,
-    /// Also write the whole of stderr here.
+    /// Also write all of stderr to this file.
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub stderr_file: Option<PathBuf>,
 }
@@ -155,8 +156,8 @@ pub struct ExecArgs {
 pub struct SpawnArgs {
     /// Shared flags.
     #[command(flatten)]
-    pub what: WhatArgs,
-    /// Append stdout and stderr here; without it they go nowhere.
+    pub program: ProgramArgs,
+    /// Append stdout and stderr to this file; without it they are discarded.
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub log_file: Option<PathBuf>,
 }
@@ -164,13 +165,13 @@ pub struct SpawnArgs {
 /// Flags of `kill`.
 #[derive(Args)]
 pub struct KillArgs {
-    /// The process.
+    /// The pid of the process.
     pub pid: i32,
     /// Seconds between SIGTERM and SIGKILL.
     #[arg(long, value_name = "SECONDS", default_value_t = crate::request::DEFAULT_KILL_GRACE,
         allow_negative_numbers = true)]
     pub grace: f64,
-    /// What spawn printed; a process that was given the pid since is left alone.
+    /// The start time that spawn printed; a process that has reused the pid is left alone.
     #[arg(long, value_name = "TIME")]
     pub start_time: Option<u64>,
 }
@@ -178,9 +179,9 @@ pub struct KillArgs {
 /// Flags of `status`.
 #[derive(Args)]
 pub struct StatusArgs {
-    /// The process.
+    /// The pid of the process.
     pub pid: i32,
-    /// What spawn printed; a process that was given the pid since is another one.
+    /// The start time that spawn printed; a process that has reused the pid is not alive.
     #[arg(long, value_name = "TIME")]
     pub start_time: Option<u64>,
 }
@@ -188,27 +189,52 @@ pub struct StatusArgs {
 /// Flags of `serve`.
 #[derive(Args)]
 pub struct ServeArgs {
-    /// An inherited socket to serve, instead of stdin and stdout.
+    /// The number of an inherited socket to use instead of stdin and stdout.
     #[arg(long, value_name = "NUMBER")]
     pub fd: Option<i32>,
 }
 
-/// The parts of a request that `exec` and `spawn` share.
-pub struct What {
-    /// The program.
-    pub command: OsText,
-    /// Its arguments.
-    pub args: Vec<OsText>,
-    /// Where it starts.
-    pub cwd: Option<OsText>,
-    /// Its variables.
-    pub env: EnvMap,
-    /// How they are used.
-    pub env_mode: EnvMode,
+/// The exit status of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The operation succeeded.
+    Success,
+    /// The operation failed.
+    Failure,
+    /// The request is invalid.
+    Misuse,
 }
 
-impl From<WhatArgs> for What {
-    fn from(args: WhatArgs) -> Self {
+impl Exit {
+    /// The exit code of the process.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Misuse => 2,
+        }
+    }
+
+    /// The status of a process that ended with this exit code.
+    pub fn from_code(code: i32) -> Self {
+        match code {
+            0 => Self::Success,
+            2 => Self::Misuse,
+            _ => Self::Failure,
+        }
+    }
+
+    /// Prints an error to stderr.
+    pub fn report(result: Result<Self, Error>) -> Self {
+        result.unwrap_or_else(|error| {
+            eprintln!("lilux-proc: {error}");
+            Self::Failure
+        })
+    }
+}
+
+impl From<ProgramArgs> for Program {
+    fn from(args: ProgramArgs) -> Self {
         let mut words = args.command.iter().map(|word| OsText::from(word.as_os_str()));
         let env = args.env.iter();
         Self {

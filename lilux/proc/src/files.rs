@@ -1,30 +1,29 @@
-//! Files that output goes to.
+//! Files that output is written to.
 
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
-use crate::launch::os_message;
+use crate::error::{Error, FileRole};
 use crate::text::OsText;
 
-/// Opens a file for output, made for its owner only: output may hold secrets.
+/// Opens a file for output; a log is appended to, other files are overwritten. A new file is only
+/// readable for its owner, because output may contain secrets.
 ///
-/// A named pipe or a socket is refused, since to open one can take for ever.
-pub fn open_output(what: &str, path: &OsText, append: bool) -> Result<File, String> {
-    try_open(path, append)
-        .map_err(|error| format!("{what} {}: {}", path.display(), os_message(&error)))
-}
-
-fn try_open(path: &OsText, append: bool) -> io::Result<File> {
+/// A named pipe or a socket is refused, because opening one can block forever.
+pub fn open_output(role: FileRole, path: &OsText) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600).custom_flags(libc::O_NONBLOCK);
-    let options = if append { options.append(true) } else { options.write(true).truncate(true) };
-    let file = options.open(path.as_os_str())?;
-    let kind = file.metadata()?.file_type();
+    match role {
+        FileRole::Log => options.append(true),
+        FileRole::Output => options.write(true).truncate(true),
+    };
+    let failed = |error| Error::OutputFile(role, path.clone(), error);
+    let file = options.open(path.as_os_str()).map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
     if !kind.is_file() && !kind.is_char_device() {
-        return Err(io::Error::other("not a file that output can be written to"));
+        return Err(Error::OutputFileType(role, path.clone()));
     }
-    // The process that inherits it does not expect a descriptor that does not block.
-    rustix::io::ioctl_fionbio(&file, false)?;
+    // A process that inherits the descriptor expects it to block.
+    rustix::io::ioctl_fionbio(&file, false).map_err(|error| failed(error.into()))?;
     Ok(file)
 }

@@ -7,7 +7,7 @@
 //! payload raw bytes: stdin of a request; stdout, then stderr of a result; output of a chunk
 //! ```
 //!
-//! A frame that makes no sense is told and skipped by its length, so the connection goes on.
+//! A malformed frame is reported and skipped by its length, so the connection stays usable.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,16 +16,22 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::clock::wait_for;
-use crate::request::Invalid;
+use crate::error::Error;
+use crate::request::MAX_OUTPUT_LIMIT;
 
 /// The largest frame that is accepted from a caller.
 pub const MAX_REQUEST: usize = 512 * 1024 * 1024;
-/// The largest header, which holds arguments and environment.
+/// The largest frame that is sent to a caller: both streams at the largest output limit, and room
+/// for the header and for the lines that are added to the output.
+pub const MAX_ANSWER: usize = 2 * MAX_OUTPUT_LIMIT + MAX_HEADER;
+/// The largest header, which contains arguments and environment.
 pub const MAX_HEADER: usize = 16 * 1024 * 1024;
 const PREFIX: usize = 8;
 const READ_AHEAD: usize = 64 * 1024;
 
-/// One frame as it came.
+const _: () = assert!(MAX_ANSWER < u32::MAX as usize, "the length field of a frame is a u32");
+
+/// One frame as it was received.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frame {
     /// JSON, not yet parsed.
@@ -34,7 +40,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// The two length fields in front of a header and its payload.
+/// The two length fields before a header and its payload.
 pub fn prefix(header: usize, payload: usize) -> [u8; PREFIX] {
     let total = u32::try_from(header + payload + 4).unwrap_or(u32::MAX);
     let header = u32::try_from(header).unwrap_or(u32::MAX);
@@ -44,17 +50,32 @@ pub fn prefix(header: usize, payload: usize) -> [u8; PREFIX] {
     bytes
 }
 
+/// Checks the length fields of a frame with at least the four bytes of its header length.
+fn check_lengths(total: usize, header: usize, limit: usize) -> Result<(), Error> {
+    let body = total - 4;
+    if header > body {
+        Err(Error::HeaderBeyondFrame { header, body })
+    } else if header > MAX_HEADER {
+        Err(Error::HeaderTooLarge(header))
+    } else if total > limit {
+        Err(Error::FrameTooLarge { frame: total, limit })
+    } else {
+        Ok(())
+    }
+}
+
 /// Reads frames from a blocking descriptor, many small ones with one system call.
 pub struct FrameReader<F> {
     fd: F,
+    limit: usize,
     buffer: Vec<u8>,
     start: usize,
 }
 
 impl<F: AsFd> FrameReader<F> {
-    /// Nothing is read yet.
-    pub fn new(fd: F) -> Self {
-        Self { fd, buffer: Vec::with_capacity(READ_AHEAD), start: 0 }
+    /// `limit` is the largest accepted frame, in bytes.
+    pub fn new(fd: F, limit: usize) -> Self {
+        Self { fd, limit, buffer: Vec::with_capacity(READ_AHEAD), start: 0 }
     }
 
     /// Readable when there is more to read than was read ahead.
@@ -62,38 +83,24 @@ impl<F: AsFd> FrameReader<F> {
         self.fd.as_fd()
     }
 
-    /// Whether a frame, or a part of one, was read ahead.
+    /// True if a frame, or a part of one, was read ahead.
     pub fn has_more(&self) -> bool {
         self.buffered() > 0
     }
 
-    /// The next frame, `None` at the end of the stream. A frame cut short by the end is no frame.
-    pub fn next_frame(&mut self) -> io::Result<Option<Result<Frame, Invalid>>> {
+    /// The next frame, or `None` at the end of the stream. A frame that the end cuts short is
+    /// dropped.
+    pub fn next_frame(&mut self) -> io::Result<Option<Result<Frame, Error>>> {
         let Some(head) = self.take_array::<4>()? else { return Ok(None) };
         let total = u32::from_le_bytes(head) as usize;
         if total < 4 {
-            return if self.skip(total)? {
-                Ok(Some(Err(Invalid::frame(format!(
-                    "a frame of {total} bytes has no room for its header length"
-                )))))
-            } else {
-                Ok(None)
-            };
+            return Ok(self.skip(total)?.then_some(Err(Error::FrameTooShort(total))));
         }
         let Some(head) = self.take_array::<4>()? else { return Ok(None) };
         let header = u32::from_le_bytes(head) as usize;
         let body = total - 4;
-        let complaint = if header > body {
-            Some(format!("the header length {header} is beyond the frame of {body} bytes"))
-        } else if header > MAX_HEADER {
-            Some(format!("the header of {header} bytes is over the limit of {MAX_HEADER}"))
-        } else if total > MAX_REQUEST {
-            Some(format!("the frame of {total} bytes is over the limit of {MAX_REQUEST}"))
-        } else {
-            None
-        };
-        if let Some(complaint) = complaint {
-            return Ok(self.skip(body)?.then(|| Err(Invalid::frame(complaint))));
+        if let Err(error) = check_lengths(total, header, self.limit) {
+            return Ok(self.skip(body)?.then_some(Err(error)));
         }
         let Some(header_bytes) = self.take(header)? else { return Ok(None) };
         let Some(payload) = self.take(body - header)? else { return Ok(None) };
@@ -104,7 +111,7 @@ impl<F: AsFd> FrameReader<F> {
         self.buffer.len() - self.start
     }
 
-    /// One read of whatever is there; false at the end of the stream.
+    /// Reads once; false at the end of the stream.
     fn fill(&mut self) -> io::Result<bool> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
@@ -128,7 +135,7 @@ impl<F: AsFd> FrameReader<F> {
         Ok(Some(array))
     }
 
-    /// Exactly `count` bytes. Memory grows with what arrives, not with what a length promises.
+    /// Exactly `count` bytes. Memory grows with the bytes received, not with the announced length.
     fn take(&mut self, count: usize) -> io::Result<Option<Vec<u8>>> {
         let mut filled = count.min(self.buffered());
         let mut bytes = self.buffer[self.start..self.start + filled].to_vec();
@@ -162,8 +169,8 @@ impl<F: AsFd> FrameReader<F> {
     }
 }
 
-/// Interruptions are tried again, and a peer that is gone has ended the stream, however it went. A
-/// descriptor that the caller made non-blocking is waited for.
+/// Retries after an interruption, waits if the caller made the descriptor non-blocking, and treats a
+/// reset connection as the end of the stream.
 fn read_retrying(
     fd: &impl AsFd,
     mut read: impl FnMut() -> rustix::io::Result<usize>,
@@ -187,8 +194,10 @@ mod tests {
         [&prefix(header.len(), payload.len()), header, payload].concat()
     }
 
-    /// What a reader makes of `bytes` when they arrive in pieces of `piece` bytes.
-    fn read_all(bytes: &[u8], piece: usize) -> Vec<Result<Frame, Invalid>> {
+    const LIMIT: usize = 4_000_000;
+
+    /// Reads `bytes` that arrive in pieces of `piece` bytes.
+    fn read_all(bytes: &[u8], piece: usize) -> Vec<Result<Frame, Error>> {
         let (reading, writing) = std::io::pipe().unwrap();
         let bytes = bytes.to_vec();
         let feeder = std::thread::spawn(move || {
@@ -197,7 +206,7 @@ mod tests {
                 writing.write_all(part).unwrap();
             }
         });
-        let mut reader = FrameReader::new(reading);
+        let mut reader = FrameReader::new(reading, LIMIT);
         let mut frames = Vec::new();
         while let Some(frame) = reader.next_frame().unwrap() {
             frames.push(frame);
@@ -212,10 +221,8 @@ mod tests {
         for piece in [1, 2, 3, 5, 7, 1000] {
             let frames = read_all(&bytes, piece);
             assert_eq!(frames.len(), 3);
-            assert_eq!(
-                frames[1],
-                Ok(Frame { header: b"{\"a\":1}".to_vec(), payload: b"payload".to_vec() })
-            );
+            let second = frames[1].as_ref().unwrap();
+            assert_eq!((&*second.header, &*second.payload), (&b"{\"a\":1}"[..], &b"payload"[..]));
         }
     }
 
@@ -228,21 +235,32 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_and_the_next_frame_is_read() {
+    fn malformed_frames_are_reported_and_the_next_frame_is_read() {
         let mut bytes = vec![2, 0, 0, 0, 9, 9];
         bytes.extend([8, 0, 0, 0, 200, 0, 0, 0, 1, 2, 3, 4]);
+        bytes.extend(frame(b"{}", &vec![0; LIMIT]));
         bytes.extend(frame(b"{}", b"fine"));
-        let frames = read_all(&bytes, 3);
-        assert!(frames[0].as_ref().unwrap_err().message.contains("no room"));
-        assert!(frames[1].as_ref().unwrap_err().message.contains("header length 200 is beyond"));
-        assert_eq!(frames[2].as_ref().unwrap().payload, b"fine");
+        let frames = read_all(&bytes, 300_000);
+        let message = |n: usize| frames[n].as_ref().unwrap_err().to_string();
+        assert_eq!(message(0), "frame of 2 bytes has no room for its header length");
+        assert_eq!(message(1), "header length 200 is beyond the frame's 4 bytes");
+        assert_eq!(message(2), "frame of 4000006 bytes is over the limit of 4000000");
+        assert_eq!(frames[3].as_ref().unwrap().payload, b"fine");
     }
 
     #[test]
-    fn a_frame_cut_by_the_end_is_no_frame() {
+    fn a_frame_cut_short_by_the_end_is_dropped() {
         let whole = frame(b"{\"a\":1}", b"payload");
         for cut in 0..whole.len() {
             assert!(read_all(&whole[..cut], 4).is_empty(), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn an_answer_may_be_as_large_as_the_output_limits_allow() {
+        let (header, added_lines) = (4096, 200);
+        let result = 4 + header + 2 * (MAX_OUTPUT_LIMIT + added_lines);
+        assert!(check_lengths(result, header, MAX_ANSWER).is_ok());
+        assert!(check_lengths(result, header, MAX_REQUEST).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The commands that do one thing and print one JSON object.
+//! The commands that do one operation and print one JSON object.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,191 +9,173 @@ use std::sync::mpsc::{Sender, channel};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::checks::check_exec;
-use crate::cli::{ExecArgs, KillArgs, SpawnArgs, StatusArgs, What};
+use crate::cli::{ExecArgs, Exit, KillArgs, SpawnArgs, StatusArgs};
 use crate::detach::spawn_detached;
-use crate::job::{self, Control, NoLookout, Surroundings};
-use crate::launch::{Launcher, os_message};
-use crate::lineage::{self, WorkerParts};
+use crate::error::Error;
+use crate::frame::MAX_ANSWER;
+use crate::helper::{self, WorkerParts};
+use crate::job::{self, Context, Control, EndRequest, NoWatch};
+use crate::launch::Launcher;
 use crate::platform::Platform;
 use crate::process;
 use crate::report::{ExecReport, Finished};
-use crate::request::{self, Background, Exec, Invalid, Operation, Spawn};
+use crate::request::{Background, Exec, Kill, Program, Spawn, Status};
 use crate::server::Event;
 use crate::text::OsText;
 use crate::tree::Supervision;
 use crate::wake::Waker;
 
-const FAILED: u8 = 1;
-const MISUNDERSTOOD: u8 = 2;
-
-/// `lilux-proc exec`. The job runs below a guardian, as one of a connection does, unless its
-/// background processes are to be kept.
-pub fn exec(args: ExecArgs, platform: Platform) -> io::Result<u8> {
+/// `lilux-proc exec`. The job runs below a guardian, as over a connection, unless its background
+/// processes are kept.
+pub fn exec(args: ExecArgs, platform: Platform) -> Result<Exit, Error> {
     let (exec, input) = match exec_request(args)? {
         Ok(request) => request,
-        Err(invalid) => return misunderstood(&invalid),
+        Err(error) => return print_refusal(&error),
     };
-    lineage::prepare()?;
+    helper::prepare()?;
     if exec.background == Background::Keep {
-        let launcher = Launcher::new(platform);
-        let control = Arc::new(Control::new(Waker::new()?));
-        let cancel = Arc::clone(&control);
-        lineage::on_signal(move || cancel.cancel())?;
-        let supervision = Supervision::loose(platform);
-        return print_exec(&job::run(
-            exec,
-            input,
-            &Surroundings {
-                launcher: &launcher,
-                supervision: &supervision,
-                control: &control,
-                chunks: None,
-            },
-            &mut NoLookout,
-        ));
+        return run_without_guardian(exec, input, platform);
     }
-    let lineage = lineage::start(platform, move |line| run_one(exec, input, line, platform))?;
-    lineage.hang_up_on_signal()?;
-    lineage.keep()
+    let keeper = helper::start(platform, move |keeper| run_worker(exec, input, keeper, platform))?;
+    keeper.hang_up_on_signal()?;
+    keeper.run()
 }
 
-/// The worker of a single job. The main thread sweeps, another runs the job.
-fn run_one(exec: Exec, input: Vec<u8>, line: UnixStream, platform: Platform) -> io::Result<u8> {
-    let (sender, events) = channel();
-    let WorkerParts { launcher, supervision, keeper } =
-        lineage::worker_parts(line, platform, &sender)?;
+fn run_without_guardian(exec: Exec, input: Vec<u8>, platform: Platform) -> Result<Exit, Error> {
+    let launcher = Launcher::new(platform);
+    let supervision = Supervision::loose(platform);
     let control = Arc::new(Control::new(Waker::new()?));
-    let hung_up = sender.clone();
-    lineage::relay(keeper.reading, None, move || drop(hung_up.send(Event::Closed)))?;
-    let on_signal = sender.clone();
-    lineage::on_signal(move || drop(on_signal.send(Event::Closed)))?;
-    let supervision = Arc::new(supervision);
+    let cancel = Arc::clone(&control);
+    helper::on_signal(move || cancel.end(EndRequest::Cancel))?;
+    let context =
+        Context { launcher: &launcher, supervision: &supervision, control: &control, chunks: None };
+    print_exec(&job::run(exec, input, &context, &mut NoWatch))
+}
+
+/// The worker of a single job. The main thread ends orphans, another one runs the job.
+fn run_worker(
+    exec: Exec,
+    input: Vec<u8>,
+    keeper: UnixStream,
+    platform: Platform,
+) -> Result<Exit, Error> {
+    let (sender, events) = channel();
+    let parts = WorkerParts::new(keeper, platform, &sender)?;
+    let control = Arc::new(Control::new(Waker::new()?));
+    let keeper_died = sender.clone();
+    helper::relay(parts.from_keeper, MAX_ANSWER, None, move || {
+        drop(keeper_died.send(Event::Closed));
+    })?;
+    let signalled = sender.clone();
+    helper::on_signal(move || drop(signalled.send(Event::Closed)))?;
+    let (launcher, supervision) = (parts.launcher, Arc::new(parts.supervision));
     let (job_control, job_supervision) = (Arc::clone(&control), Arc::clone(&supervision));
     let job = std::thread::spawn(move || {
-        let _idle = SendIdle(sender);
-        let around = Surroundings {
+        let _idle = SendIdleOnDrop(sender);
+        let context = Context {
             launcher: &launcher,
             supervision: &job_supervision,
             control: &job_control,
             chunks: None,
         };
-        job::run(exec, input, &around, &mut NoLookout)
+        job::run(exec, input, &context, &mut NoWatch)
     });
     for event in events {
         match event {
             #[cfg(target_os = "linux")]
             Event::Sweep(request) => supervision.sweep_for(&request),
-            Event::Closed => control.cancel(),
+            Event::Closed => control.end(EndRequest::Cancel),
             Event::Idle => break,
         }
     }
-    match job.join() {
-        Ok(finished) => print_exec(&finished),
-        Err(_) => Ok(FAILED),
-    }
+    print_exec(&job.join().map_err(|_| Error::Internal)?)
 }
 
-/// Tells the main thread that the job's thread is done, also if it panicked.
-struct SendIdle(Sender<Event>);
+/// Notifies the main thread that the job's thread has ended, even by a panic.
+struct SendIdleOnDrop(Sender<Event>);
 
-impl Drop for SendIdle {
+impl Drop for SendIdleOnDrop {
     fn drop(&mut self) {
         let _ = self.0.send(Event::Idle);
     }
 }
 
-fn exec_request(args: ExecArgs) -> io::Result<Result<(Exec, Vec<u8>), Invalid>> {
-    let mut exec = if args.what.request {
-        match request::parse_operation("exec", &read_all(&mut io::stdin())?) {
-            Ok(Operation::Exec(exec)) => *exec,
-            Ok(_) => unreachable!("exec is parsed as exec"),
-            Err(invalid) => return Ok(Err(invalid)),
-        }
+/// The request and the job's input. The inner error is the caller's mistake.
+fn exec_request(args: ExecArgs) -> io::Result<Result<(Exec, Vec<u8>), Error>> {
+    let stdin_file = args.stdin_file.clone();
+    let parsed = if args.program.request {
+        Exec::parse(&read_all(&mut io::stdin())?)
     } else {
-        let what = What::from(args.what);
-        Exec {
-            command: what.command,
-            args: what.args,
-            cwd: what.cwd,
-            env: what.env,
-            env_mode: what.env_mode,
-            timeout: (args.timeout != 0.0).then_some(args.timeout),
-            grace: args.grace,
-            output_limit: args.output_limit,
-            stdin: args.stdin.as_deref().map(OsText::from),
-            background: args.background,
-            stdout_file: args.stdout_file.map(|path| OsText::from(path.as_os_str())),
-            stderr_file: args.stderr_file.map(|path| OsText::from(path.as_os_str())),
-            ..Exec::default()
-        }
+        exec_from_flags(args).checked()
     };
-    if let Err(invalid) = check_exec(&exec) {
-        return Ok(Err(invalid));
-    }
-    let input = match (exec.stdin.take(), &args.stdin_file) {
+    let mut exec = match parsed {
+        Ok(exec) => exec,
+        Err(error) => return Ok(Err(error)),
+    };
+    let input = match (exec.stdin.take(), stdin_file) {
         (Some(text), _) => text.into_bytes(),
         (None, Some(path)) if path.as_os_str() == "-" => read_all(&mut io::stdin())?,
-        (None, Some(path)) => match File::open(path).and_then(|mut file| read_all(&mut file)) {
+        (None, Some(path)) => match File::open(&path).and_then(|mut file| read_all(&mut file)) {
             Ok(bytes) => bytes,
-            Err(error) => {
-                let message = format!("--stdin-file {}: {}", path.display(), os_message(&error));
-                return Ok(Err(Invalid { kind: "invalid_request", message }));
-            }
+            Err(error) => return Ok(Err(Error::StdinFile(path, error))),
         },
         (None, None) => Vec::new(),
     };
     Ok(Ok((exec, input)))
 }
 
+fn exec_from_flags(args: ExecArgs) -> Exec {
+    Exec {
+        program: Program::from(args.program),
+        timeout: (args.timeout != 0.0).then_some(args.timeout),
+        grace: args.grace,
+        output_limit: args.output_limit,
+        stdin: args.stdin.as_deref().map(OsText::from),
+        background: args.background,
+        stdout_file: args.stdout_file.map(|path| OsText::from(path.as_os_str())),
+        stderr_file: args.stderr_file.map(|path| OsText::from(path.as_os_str())),
+        ..Exec::default()
+    }
+}
+
 /// `lilux-proc spawn`.
-pub fn spawn(args: SpawnArgs, platform: Platform) -> io::Result<u8> {
-    let spawn = if args.what.request {
-        match request::parse_operation("spawn", &read_all(&mut io::stdin())?) {
-            Ok(Operation::Spawn(spawn)) => *spawn,
-            Ok(_) => unreachable!("spawn is parsed as spawn"),
-            Err(invalid) => return misunderstood(&invalid),
-        }
+pub fn spawn(args: SpawnArgs, platform: Platform) -> Result<Exit, Error> {
+    let parsed = if args.program.request {
+        Spawn::parse(&read_all(&mut io::stdin())?)
     } else {
-        let what = What::from(args.what);
-        Spawn {
-            command: what.command,
-            args: what.args,
-            cwd: what.cwd,
-            env: what.env,
-            env_mode: what.env_mode,
-            log_file: args.log_file.map(|path| OsText::from(path.as_os_str())),
-            ..Spawn::default()
-        }
+        let log_file = args.log_file.map(|path| OsText::from(path.as_os_str()));
+        Spawn { program: Program::from(args.program), log_file }.checked()
     };
-    lineage::prepare()?;
+    let spawn = match parsed {
+        Ok(spawn) => spawn,
+        Err(error) => return print_refusal(&error),
+    };
+    helper::prepare()?;
     let report = spawn_detached(&Launcher::new(platform), &spawn);
     print(&report, report.success)
 }
 
 /// `lilux-proc kill`.
-pub fn kill(args: &KillArgs, platform: Platform) -> io::Result<u8> {
-    let header = json!({"pid": args.pid, "grace": args.grace, "start_time": args.start_time});
-    match request::parse_operation("kill", header.to_string().as_bytes()) {
-        Ok(Operation::Kill(kill)) => {
+pub fn kill(args: &KillArgs, platform: Platform) -> Result<Exit, Error> {
+    let request = Kill { pid: args.pid, grace: args.grace, start_time: args.start_time };
+    match request.checked() {
+        Ok(kill) => {
             let report = process::kill(platform, &kill);
             print(&report, report.success)
         }
-        Ok(_) => unreachable!("kill is parsed as kill"),
-        Err(invalid) => misunderstood(&invalid),
+        Err(error) => print_refusal(&error),
     }
 }
 
 /// `lilux-proc status`.
-pub fn status(args: &StatusArgs, platform: Platform) -> io::Result<u8> {
-    let header = json!({"pid": args.pid, "start_time": args.start_time});
-    match request::parse_operation("status", header.to_string().as_bytes()) {
-        Ok(Operation::Status(status)) => match process::status(platform, &status) {
+pub fn status(args: &StatusArgs, platform: Platform) -> Result<Exit, Error> {
+    let request = Status { pid: args.pid, start_time: args.start_time };
+    match request.checked() {
+        Ok(status) => match process::status(platform, &status) {
             Ok(report) => print(&report, report.alive),
             Err(error) => print(&json!({"pid": args.pid, "error": error}), false),
         },
-        Ok(_) => unreachable!("status is parsed as status"),
-        Err(invalid) => misunderstood(&invalid),
+        Err(error) => print_refusal(&error),
     }
 }
 
@@ -212,27 +194,24 @@ struct Printed<'a> {
     stderr: String,
 }
 
-fn print_exec(finished: &Finished) -> io::Result<u8> {
+fn print_exec(finished: &Finished) -> Result<Exit, Error> {
+    let text = |parts: &[Vec<u8>]| String::from_utf8_lossy(&parts.concat()).into_owned();
     let printed = Printed {
         report: &finished.report,
-        stdout: lossy(&finished.stdout),
-        stderr: lossy(&finished.stderr),
+        stdout: text(&finished.stdout),
+        stderr: text(&finished.stderr),
     };
     print(&printed, finished.report.success)
 }
 
-fn lossy(parts: &[Vec<u8>]) -> String {
-    String::from_utf8_lossy(&parts.concat()).into_owned()
+fn print_refusal(error: &Error) -> Result<Exit, Error> {
+    print(&json!({"success": false, "error": error}), false)?;
+    Ok(Exit::Misuse)
 }
 
-fn misunderstood(invalid: &Invalid) -> io::Result<u8> {
-    print(&json!({"success": false, "error": invalid.message}), false)?;
-    Ok(MISUNDERSTOOD)
-}
-
-fn print(value: &impl Serialize, success: bool) -> io::Result<u8> {
-    let mut line = serde_json::to_vec(value)?;
+fn print(value: &impl Serialize, success: bool) -> Result<Exit, Error> {
+    let mut line = serde_json::to_vec(value).map_err(io::Error::from)?;
     line.push(b'\n');
     io::stdout().write_all(&line)?;
-    Ok(if success { 0 } else { FAILED })
+    Ok(if success { Exit::Success } else { Exit::Failure })
 }

@@ -1,13 +1,13 @@
-//! The sending side of a connection: many threads write whole frames, and none of them hangs.
+//! The sending side of a connection: many threads send whole frames, and none of them blocks.
 //!
-//! A frame is written at once by the thread that made it, as long as the peer keeps up. What the
-//! peer does not take is queued for a thread of its own, so a peer that stops reading can delay
-//! answers but never a job's timeout. Streams of output look at [`Outbox::has_room`] first.
+//! The thread that made a frame writes as much as the peer takes without blocking. A separate thread
+//! writes the rest, so a peer that stops reading can delay answers but never a job's timeout. Streams
+//! of output check [`Outbox::has_room`] first.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use crate::clock::wait_for;
 use crate::frame;
-use crate::streams::{Chunks, Stream};
+use crate::sync::{lock, start_thread};
 use crate::wake::Waker;
 
-/// Queued bytes from which on streams have to wait.
+/// Streams wait while at least this many bytes are queued.
 const FULL: usize = 1024 * 1024;
 
-/// See the module.
+/// Sends frames; see the module.
 pub struct Outbox {
     fd: OwnedFd,
     is_socket: bool,
@@ -31,21 +31,22 @@ pub struct Outbox {
 
 #[derive(Default)]
 struct State {
-    /// What the peer did not take at once, and how much of each it has taken since.
+    /// Buffers that are not completely sent, each with the number of bytes already sent.
     queue: VecDeque<(Vec<u8>, usize)>,
+    /// The sum of queued bytes.
     bytes: usize,
     broken: bool,
     waiting: Vec<Waker>,
 }
 
 impl Outbox {
-    /// Takes a pipe or a socket. A pipe is made non-blocking; a socket is asked not to block each
-    /// time, since its other direction may be in use elsewhere.
+    /// Takes a pipe or a socket. A pipe is made non-blocking; on a socket, each call is, because the
+    /// other direction may be in use elsewhere.
     pub fn new(fd: OwnedFd) -> std::io::Result<Arc<Self>> {
         let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         let is_socket = kind == rustix::fs::FileType::Socket;
         if is_socket {
-            // Room for a chunk of output or two; it is no loss if less is granted.
+            // Room for a chunk of output or two. A smaller buffer also works.
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(&fd, FULL);
         } else {
             let flags = rustix::fs::fcntl_getfl(&fd)?;
@@ -54,28 +55,17 @@ impl Outbox {
         let outbox =
             Arc::new(Self { fd, is_socket, state: Mutex::default(), queued: Condvar::new() });
         let sender = Arc::clone(&outbox);
-        std::thread::Builder::new()
-            .name("outbox".into())
-            .stack_size(64 * 1024)
-            .spawn(move || sender.send_queued())?;
+        start_thread("outbox", move || sender.send_queued())?;
         Ok(outbox)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends a header and a payload as one frame. A peer that is gone is no error here: the reading
-    /// side notices, and ends everything.
+    /// Sends a header and a payload as one frame. A closed connection is not an error here: the
+    /// reading side notices it and ends everything.
     pub fn send(&self, header: &impl Serialize, payload: &[u8]) {
-        self.send_raw(&serde_json::to_vec(header).unwrap_or_default(), payload);
-    }
-
-    /// The same with a header that is JSON already.
-    pub fn send_raw(&self, header: &[u8], payload: &[u8]) {
+        let header = serde_json::to_vec(header).unwrap_or_default();
         let prefix = frame::prefix(header.len(), payload.len());
-        let parts = [&prefix, header, payload];
-        let mut state = self.state();
+        let parts = [&prefix, header.as_slice(), payload];
+        let mut state = lock(&self.state);
         let taken = self.write_at_once(&mut state, &parts);
         if taken < parts.iter().map(|part| part.len()).sum() {
             Self::queue(&mut state, parts.concat(), taken);
@@ -83,13 +73,17 @@ impl Outbox {
         }
     }
 
-    /// The same with a payload in parts that need not be copied should they have to wait.
-    pub fn send_owned(&self, header: &impl Serialize, payload: Vec<Vec<u8>>) {
-        let header = serde_json::to_vec(header).unwrap_or_default();
+    /// Sends a frame with a payload in parts, which are not copied if they have to be queued.
+    pub fn send_parts(&self, header: &impl Serialize, payload: Vec<Vec<u8>>) {
+        self.send_raw_parts(&serde_json::to_vec(header).unwrap_or_default(), payload);
+    }
+
+    /// Sends a frame whose header is already JSON, with a payload in parts.
+    pub fn send_raw_parts(&self, header: &[u8], payload: Vec<Vec<u8>>) {
         let prefix = frame::prefix(header.len(), payload.iter().map(Vec::len).sum());
-        let mut parts = vec![[&prefix, header.as_slice()].concat()];
+        let mut parts = vec![[&prefix, header].concat()];
         parts.extend(payload);
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         let mut taken = self.write_at_once(&mut state, &slices);
         for part in parts {
@@ -102,7 +96,8 @@ impl Outbox {
         self.queued.notify_one();
     }
 
-    /// Writes what the peer takes without waiting, if nothing waits already; gives the bytes.
+    /// Writes what the peer takes without blocking, unless frames are queued. Returns the number of
+    /// bytes.
     fn write_at_once(&self, state: &mut State, parts: &[&[u8]]) -> usize {
         let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
         let mut left = slices.as_mut_slice();
@@ -128,9 +123,9 @@ impl Outbox {
         }
     }
 
-    /// Whether a stream may send. If not, `waker` is woken once it may.
+    /// True if a stream may send now; if not, `waker` is woken when it may.
     pub fn has_room(&self, waker: &Waker) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let room = state.bytes < FULL || state.broken;
         if !room && !state.waiting.contains(waker) {
             state.waiting.push(waker.clone());
@@ -148,9 +143,9 @@ impl Outbox {
         }
     }
 
-    /// The thread for what the peer did not take at once.
+    /// Writes queued bytes, on the outbox's own thread.
     fn send_queued(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         loop {
             let Some((front, taken)) = state.queue.front() else {
                 state = self.queued.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +166,7 @@ impl Outbox {
                     drop(state);
                     let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
                     wait_for(&mut fds, None);
-                    state = self.state();
+                    state = lock(&self.state);
                 }
                 Err(_) => {
                     state.broken = true;
@@ -185,33 +180,5 @@ impl Outbox {
                 }
             }
         }
-    }
-}
-
-/// The output of one job as frames.
-pub struct OutboxStream<'a> {
-    /// The request's.
-    pub id: u64,
-    /// Where the frames go.
-    pub outbox: &'a Outbox,
-}
-
-#[derive(Serialize)]
-struct Chunk {
-    id: u64,
-    kind: &'static str,
-}
-
-impl Chunks for OutboxStream<'_> {
-    fn ready(&self, waker: &Waker) -> bool {
-        self.outbox.has_room(waker)
-    }
-
-    fn send(&self, stream: Stream, bytes: &[u8]) {
-        let kind = match stream {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        };
-        self.outbox.send(&Chunk { id: self.id, kind }, bytes);
     }
 }

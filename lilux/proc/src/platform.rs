@@ -1,27 +1,27 @@
-//! Which mechanisms this machine offers.
+//! Which mechanisms this machine has.
 
-/// The two ways of doing things that are not in POSIX.
+/// The two implementations of what POSIX does not define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
-    /// pidfds, subreapers, the list of children in /proc.
+    /// pidfds, subreapers, and the list of children in /proc.
     #[cfg(target_os = "linux")]
     Linux,
-    /// Process groups, a thread that waits, `ps`.
+    /// Process groups, a waiting thread, and `ps`.
     Portable,
 }
 
-/// What `--platform` takes.
+/// The values of `--platform`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Choice {
-    /// Linux's mechanisms where the kernel has them all.
+    /// The mechanisms of Linux if the kernel has all of them, else the portable ones.
     #[default]
     Auto,
-    /// What any Unix has.
+    /// The mechanisms of any Unix.
     Portable,
 }
 
 impl Platform {
-    /// Looks once, at the start.
+    /// Selects the platform once, at the start.
     pub fn choose(choice: Choice) -> Self {
         #[cfg(target_os = "linux")]
         if choice == Choice::Auto && linux_has_all() {

@@ -1,22 +1,24 @@
-//! What the operations answer, as JSON.
+//! The results of the operations, as JSON.
 
 use serde::Serialize;
 
-/// How it is known what became of a job's tree.
+use crate::error::Error;
+
+/// How the state of a job's process tree is known.
 #[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {
-    /// Every orphan of the job was handed to a subreaper by the kernel, and all were seen.
+    /// The kernel handed every orphan of the job to a subreaper, which saw all of them.
     Subreaper,
     /// The job's process group was killed; a process that left the group would not be seen.
     ProcessGroup,
     /// Nothing was started, so nothing is left.
     NotStarted,
-    /// Nothing is known about what the job left behind.
+    /// The job may have left processes behind.
     Unknown,
 }
 
-/// What became of the processes that a job started.
+/// What happened to the processes that a job started.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct TreeReport {
     /// How the rest of this report is known.
@@ -28,13 +30,13 @@ pub struct TreeReport {
 }
 
 impl TreeReport {
-    /// Nothing was started, or nothing is left.
+    /// No process was ended, and none is known to be left.
     pub fn empty(known_by: KnownBy) -> Self {
         Self { known_by, ended: 0, survivors: Vec::new() }
     }
 }
 
-/// Bytes left out of each stream.
+/// Omitted bytes of each stream.
 #[derive(Debug, Clone, Copy, Default, Serialize, PartialEq, Eq)]
 pub struct Truncated {
     /// Of stdout.
@@ -46,7 +48,7 @@ pub struct Truncated {
 /// The result of `exec`, without its output.
 #[derive(Debug, Serialize)]
 pub struct ExecReport {
-    /// The job's process ended by itself, with code 0.
+    /// True if the job's process exited with code 0 before any timeout or cancel.
     pub success: bool,
     /// The exit code; 128 + n after signal n; -1 if it did not start, timed out or was cancelled.
     pub return_code: i32,
@@ -56,17 +58,17 @@ pub struct ExecReport {
     pub pid: Option<i32>,
     /// The time limit was reached.
     pub timed_out: bool,
-    /// The caller asked for the end.
+    /// The caller cancelled the job.
     pub cancelled: bool,
-    /// The signal that ended the job's process.
+    /// The signal that killed the job's process.
     pub signal: Option<i32>,
-    /// Bytes left out.
+    /// Omitted bytes.
     pub truncated: Truncated,
-    /// What became of the tree.
+    /// What happened to the tree.
     pub tree: TreeReport,
     /// Why a `stdout_file` or `stderr_file` is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub file_error: Option<String>,
+    pub file_error: Option<Error>,
 }
 
 /// The result of `exec` and its output.
@@ -87,30 +89,57 @@ pub struct SpawnReport {
     pub success: bool,
     /// Its process.
     pub pid: Option<i32>,
-    /// When it started, in a unit that only comparison gives a meaning.
+    /// When it started. The unit depends on the platform; only compare it.
     pub start_time: Option<u64>,
     /// Why it is not running.
-    pub error: Option<String>,
+    pub error: Option<Error>,
+}
+
+/// How `kill` ended a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KillMethod {
+    /// It ended after SIGTERM.
+    Terminated,
+    /// It ended after SIGKILL.
+    Killed,
+    /// It had already ended.
+    AlreadyDead,
+    /// It is still there.
+    #[serde(rename = "")]
+    None,
 }
 
 /// The result of `kill`.
 #[derive(Debug, Serialize)]
 pub struct KillReport {
-    /// The process is gone.
+    /// The process has ended.
     pub success: bool,
-    /// As asked.
+    /// The pid of the request.
     pub pid: i32,
-    /// `terminated`, `killed`, `already_dead`, or empty if it is still there.
-    pub method: &'static str,
+    /// How it ended.
+    pub method: KillMethod,
     /// Why it is still there.
-    pub error: Option<String>,
+    pub error: Option<Error>,
+}
+
+impl KillReport {
+    /// The process has ended.
+    pub fn ended(pid: i32, method: KillMethod) -> Self {
+        Self { success: true, pid, method, error: None }
+    }
+
+    /// The process is still there.
+    pub fn failed(pid: i32, error: Error) -> Self {
+        Self { success: false, pid, method: KillMethod::None, error: Some(error) }
+    }
 }
 
 /// The result of `status`.
 #[derive(Debug, Serialize)]
 pub struct StatusReport {
-    /// As asked.
+    /// The pid of the request.
     pub pid: i32,
-    /// It runs, sleeps or is stopped. A zombie is not alive.
+    /// True if the process is running, sleeping or stopped; false for a zombie.
     pub alive: bool,
 }

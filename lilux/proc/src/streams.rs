@@ -1,4 +1,4 @@
-//! The three streams of a job: input on its way in, output on its way to where it is wanted.
+//! The three streams of a job: stdin is fed, stdout and stderr are captured, streamed and saved.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,21 +7,23 @@ use std::os::fd::OwnedFd;
 use rustix::buffer::spare_capacity;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::capture::{Capture, Captured};
+use crate::error::{Error, FileRole};
 use crate::files::open_output;
-use crate::launch::os_message;
 use crate::request::Exec;
 use crate::text::OsText;
 use crate::wake::Waker;
 
-/// What is read at once, and what a pipe holds before it is made larger.
+/// Bytes read at once; also the default capacity of a pipe.
 pub const READ_SIZE: usize = 64 * 1024;
-/// What a pipe is made to hold, and what is read at once, for a job that fills the former.
+/// Pipe capacity, and bytes read at once, for a job that fills the default capacity.
 const LARGE_READ_SIZE: usize = 256 * 1024;
 
 /// The two output streams of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stream {
     /// Descriptor 1.
     Stdout,
@@ -29,15 +31,15 @@ pub enum Stream {
     Stderr,
 }
 
-/// Takes output as it comes.
+/// Receives output while the job runs.
 pub trait Chunks {
-    /// Whether a chunk may be sent now; if not, the waker is woken once it may.
+    /// True if a chunk may be sent now; if not, `waker` is woken when it may.
     fn ready(&self, waker: &Waker) -> bool;
-    /// Sends one.
+    /// Sends one chunk.
     fn send(&self, stream: Stream, bytes: &[u8]);
 }
 
-/// Input on its way to the job.
+/// Input that is being written to the job's stdin.
 pub struct Feed {
     /// Our end of the pipe.
     pub fd: OwnedFd,
@@ -45,19 +47,19 @@ pub struct Feed {
     sent: usize,
 }
 
-/// Nothing to read.
+/// An empty stdin.
 pub fn null_input() -> Result<OwnedFd, Errno> {
     use rustix::fs::{Mode, OFlags, open};
     open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 impl Feed {
-    /// Our end has to be non-blocking.
+    /// `fd` has to be non-blocking.
     pub fn new(fd: OwnedFd, bytes: Vec<u8>) -> Self {
         Self { fd, bytes, sent: 0 }
     }
 
-    /// True when there is nothing more to write, or nobody to read it.
+    /// Writes once. Returns true when everything is written or the job has closed its stdin.
     pub fn write_more(&mut self) -> bool {
         match rustix::io::write(&self.fd, &self.bytes[self.sent..]) {
             Ok(n) => self.sent += n,
@@ -68,24 +70,21 @@ impl Feed {
     }
 }
 
-/// One output stream: its pipe, and where the bytes go.
+/// One output stream: its pipe, and its destinations.
 pub struct Output {
-    /// Our end of the pipe, until its end.
+    /// Our end of the pipe; `None` after the end of the stream.
     pub fd: Option<OwnedFd>,
     capture: Option<Capture>,
     file: Option<File>,
-    file_error: Option<String>,
+    file_error: Option<Error>,
     enlarged: bool,
-    amid_a_line: bool,
+    inside_line: bool,
 }
 
 impl Output {
-    /// For one of the request's two streams.
-    pub fn new(fd: OwnedFd, exec: &Exec, file: Option<&OsText>) -> Result<Self, String> {
-        let file = match file {
-            None => None,
-            Some(path) => Some(open_output("output file", path, false)?),
-        };
+    /// One of the two streams of `exec`; `file` also gets all of it.
+    pub fn new(fd: OwnedFd, exec: &Exec, file: Option<&OsText>) -> Result<Self, Error> {
+        let file = file.map(|path| open_output(FileRole::Output, path)).transpose()?;
         let capture = exec.capture.then(|| Capture::new(exec.output_limit));
         Ok(Self {
             fd: Some(fd),
@@ -93,31 +92,31 @@ impl Output {
             file,
             file_error: None,
             enlarged: false,
-            amid_a_line: false,
+            inside_line: false,
         })
     }
 
-    /// Whether what was read last did not end in a line end.
-    pub fn is_amid_a_line(&self) -> bool {
-        self.amid_a_line
+    /// True if the bytes read last did not end with a newline.
+    pub fn is_inside_line(&self) -> bool {
+        self.inside_line
     }
 
-    /// Reads once if there is something, and closes the pipe at its end.
+    /// Reads once if there is data, and closes the pipe at the end of the stream.
     pub fn pump(
         &mut self,
-        happened: PollFlags,
+        ready: PollFlags,
         stream: Stream,
         buffer: &mut Vec<u8>,
         chunks: Option<&dyn Chunks>,
     ) {
-        if happened.contains(PollFlags::IN) {
+        if ready.contains(PollFlags::IN) {
             self.read_once(stream, buffer, chunks);
-        } else if !happened.is_empty() {
+        } else if !ready.is_empty() {
             self.fd = None;
         }
     }
 
-    /// Reads what is in the pipe now, and not what some other process may add meanwhile.
+    /// Reads the bytes that are in the pipe now, but none that another process adds meanwhile.
     pub fn drain(&mut self, stream: Stream, buffer: &mut Vec<u8>, chunks: Option<&dyn Chunks>) {
         let waiting = self.fd.as_ref().and_then(|fd| rustix::io::ioctl_fionread(fd).ok());
         let mut left = waiting.unwrap_or(0);
@@ -143,12 +142,12 @@ impl Output {
             Ok(n) => {
                 let enlarge = n >= READ_SIZE && !self.enlarged;
                 if enlarge {
-                    // A job with much to say: fewer, larger steps. It is no loss if refused.
+                    // Fewer, larger reads for a job with much output. It also works if refused.
                     #[cfg(target_os = "linux")]
                     let _ = rustix::pipe::fcntl_setpipe_size(fd, LARGE_READ_SIZE);
                     self.enlarged = true;
                 }
-                self.take(stream, buffer, chunks);
+                self.deliver(stream, buffer, chunks);
                 if enlarge {
                     buffer.clear();
                     buffer.reserve_exact(LARGE_READ_SIZE);
@@ -161,8 +160,8 @@ impl Output {
         0
     }
 
-    fn take(&mut self, stream: Stream, bytes: &[u8], chunks: Option<&dyn Chunks>) {
-        self.amid_a_line = !bytes.ends_with(b"\n");
+    fn deliver(&mut self, stream: Stream, bytes: &[u8], chunks: Option<&dyn Chunks>) {
+        self.inside_line = !bytes.ends_with(b"\n");
         if let Some(chunks) = chunks {
             chunks.send(stream, bytes);
         }
@@ -170,13 +169,13 @@ impl Output {
             capture.push(bytes);
         }
         if let Some(Err(error)) = self.file.as_mut().map(|file| file.write_all(bytes)) {
-            self.file_error = Some(os_message(&error));
+            self.file_error = Some(error.into());
             self.file = None;
         }
     }
 
-    /// What was kept, and why a file is incomplete.
-    pub fn finish(self) -> (Captured, Option<String>) {
+    /// The kept output, and why the file is incomplete.
+    pub fn finish(self) -> (Captured, Option<Error>) {
         (self.capture.map(Capture::finish).unwrap_or_default(), self.file_error)
     }
 }

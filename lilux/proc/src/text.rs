@@ -1,9 +1,9 @@
-//! Text that the operating system sees as bytes.
+//! Text that is bytes to the operating system.
 //!
 //! Requests are JSON, and JSON is Unicode; arguments, paths and environments are bytes. Python
-//! spells a byte that is not UTF-8 as a lone surrogate (PEP 383, `surrogateescape`), and its JSON
-//! encoder writes that as `\udc80` … `\udcff`. [`OsText`] turns those back into the bytes they
-//! stand for, so nothing that a file system can name is lost on the way.
+//! represents a byte that is not UTF-8 as a lone surrogate (PEP 383, `surrogateescape`), and its
+//! JSON encoder writes that as `\udc80` … `\udcff`. [`OsText`] converts those back to bytes, so that
+//! every file name can be transmitted.
 
 use std::ffi::{CString, OsStr};
 use std::fmt;
@@ -11,37 +11,37 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 
-/// Bytes that came as a JSON string. Never shown by `Debug`: they may be a secret.
+/// Bytes from a JSON string. `Debug` does not show them: they may be a secret.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct OsText(Vec<u8>);
 
 impl OsText {
-    /// The bytes as the operating system takes them.
+    /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The same bytes, owned.
+    /// The bytes, owned.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// The bytes as a path or any other string of the operating system.
+    /// The bytes as a string of the operating system, such as a path.
     pub fn as_os_str(&self) -> &OsStr {
         OsStr::from_bytes(&self.0)
     }
 
-    /// A readable form for messages.
+    /// The text for messages, with U+FFFD for bytes that are not UTF-8.
     pub fn display(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 
-    /// Whether a C string could hold it.
+    /// True if a C string cannot hold the text.
     pub fn has_nul(&self) -> bool {
         self.0.contains(&0)
     }
 
-    /// The C string; callers check [`Self::has_nul`] first, and a NUL would cut the text here.
+    /// The text as a C string, up to the first NUL; callers check [`Self::has_nul`] first.
     pub fn to_c_string(&self) -> CString {
         let end = self.0.iter().position(|&b| b == 0).unwrap_or(self.0.len());
         CString::new(&self.0[..end]).unwrap_or_default()
@@ -81,12 +81,13 @@ impl<'de> Deserialize<'de> for OsText {
                 Ok(OsText(text.as_bytes().to_vec()))
             }
         }
-        // As bytes, serde_json lets lone surrogates through in their generalised UTF-8 form.
+        // For bytes, serde_json accepts lone surrogates, in their generalised UTF-8 form.
         deserializer.deserialize_bytes(TextVisitor)
     }
 }
 
-/// U+DC80..=U+DCFF, as generalised UTF-8 `ED B2 80` ..= `ED B3 BF`, stand for the bytes 80..=FF.
+/// U+DC80..=U+DCFF, as generalised UTF-8 `ED B2 80` ..= `ED B3 BF`, represent the bytes
+/// 80..=FF.
 fn unescape_surrogates(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Waking a thread that sleeps on descriptors.
+//! Waking a thread that waits for descriptors.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// A pipe to oneself. Cloned handles wake the same sleeper.
+/// A pipe that a thread polls along with its other descriptors. Clones wake the same thread.
 #[derive(Clone)]
 pub struct Waker(Arc<(OwnedFd, OwnedFd)>);
 
@@ -17,18 +17,18 @@ impl PartialEq for Waker {
 }
 
 impl Waker {
-    /// Two descriptors, kept for the life of a thread.
+    /// Opens two descriptors, which a thread keeps for its whole life.
     pub fn new() -> io::Result<Self> {
         let (reading, writing) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok(Self(Arc::new((reading, writing))))
     }
 
-    /// Never blocks: a full pipe wakes the sleeper as well as one byte more would.
+    /// Wakes the thread. Never blocks: if the pipe is full, the thread is already being woken.
     pub fn wake(&self) {
         let _ = rustix::io::write(&self.0.1, &[1]);
     }
 
-    /// Forgets the wake-ups so far. The sleeper looks at its reasons afterwards, never before.
+    /// Discards earlier wake-ups. Call it before checking why the thread was woken, never after.
     pub fn clear(&self) {
         let mut bytes = [0; 64];
         while matches!(rustix::io::read(&self.0.0, &mut bytes), Ok(n) if n == bytes.len()) {}

@@ -1,4 +1,4 @@
-"""Every test talks to the built binary; most do so on both sets of mechanisms."""
+"""Fixtures: every test runs the built binary, most of them on both platforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from processes import Tree
 
 @pytest.fixture(params=["auto", "portable"])
 def platform(request: pytest.FixtureRequest) -> str:
-    """What Linux offers, and what any Unix does."""
+    """The mechanisms of Linux, and those of any Unix."""
     return str(request.param)
 
 
@@ -25,12 +25,12 @@ def client(platform: str) -> Iterator[ProcClient]:
 
 @pytest.fixture
 def linux() -> Iterator[ProcClient]:
-    """A helper with Linux's mechanisms."""
+    """A helper that uses the mechanisms of Linux."""
     with ProcClient() as client:
         yield client
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    """A job with descendants of every kind."""
+    """A job with every kind of descendant."""
     return Tree(tmp_path / "tree")

@@ -1,4 +1,4 @@
-"""The commands that a person types, and the requests that a program sends to them."""
+"""The command line: flags, requests on stdin, exit codes and help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def help_of(*command: str) -> str:
 
 
 @pytest.mark.parametrize("command", [[], ["exec"]])
-def test_exec_examples_of_the_help_work_as_printed(command: list[str], tmp_path: Path) -> None:
+def test_exec_examples_in_the_help_work_as_printed(command: list[str], tmp_path: Path) -> None:
     examples = re.findall(r"^  ((?:lilux-proc exec|echo).*)$", help_of(*command), re.MULTILINE)
     assert len(examples) >= 3
     for example in examples:
@@ -31,14 +31,14 @@ def test_exec_examples_of_the_help_work_as_printed(command: list[str], tmp_path:
         assert json.loads(done.stdout)["success"] is True, example
 
 
-def test_help_tells_every_command_and_the_frames() -> None:
+def test_help_lists_every_command_and_describes_frames() -> None:
     assert set(re.findall(r"^  (exec|spawn|kill|status|serve) ", help_of(), re.MULTILINE)) == {
         "exec", "spawn", "kill", "status", "serve",
     }  # fmt: skip
     assert '{"id": 1, "op": "exec", …}' in help_of("serve")
 
 
-def test_flags_become_a_request(platform: str, tmp_path: Path) -> None:
+def test_flags_are_converted_to_a_request(platform: str, tmp_path: Path) -> None:
     code, printed = run_command(
         "--platform", platform, "exec", "--cwd", str(tmp_path), "--env", "GREETING=hi = ho",
         "--stdin", "input", "--", "sh", "-c", 'pwd; echo "$GREETING"; cat',
@@ -51,11 +51,11 @@ def test_flags_become_a_request(platform: str, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_options_of_the_job_are_not_options_of_the_helper() -> None:
+def test_options_after_the_command_belong_to_the_command() -> None:
     assert run_command("exec", "echo", "--timeout", "1")[1]["stdout"] == "--timeout 1\n"
 
 
-def test_exit_code_tells_success_failure_and_misunderstanding() -> None:
+def test_exit_code_distinguishes_success_failure_and_misuse() -> None:
     assert run_command("exec", "--", "true")[0] == 0
     assert run_command("exec", "--", "false")[0] == 1
     code, printed = run_command("exec", "--timeout", "-1", "--", "true")
@@ -87,7 +87,7 @@ def test_stdin_can_come_from_a_file_or_be_passed_through(tmp_path: Path) -> None
     assert printed["stdout"] == "passed"
 
 
-def test_a_stdin_file_that_is_not_there_is_named() -> None:
+def test_a_missing_stdin_file_is_reported() -> None:
     code, printed = run_command("exec", "--stdin-file", "/no/such/file", "--", "cat")
     assert code == 2
     assert printed["error"] == "--stdin-file /no/such/file: No such file or directory"
@@ -96,11 +96,11 @@ def test_a_stdin_file_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(
     "flag", ["--timeout=1", "--grace=1", "--stdin=x", "--output-limit=1", "--background=keep"]
 )
-def test_flags_beside_a_request_are_refused_and_not_ignored(flag: str) -> None:
+def test_flags_combined_with_a_request_are_refused(flag: str) -> None:
     assert run_command("exec", "--request", flag, stdin='{"command": "true"}')[0] == 2
 
 
-def test_timeout_of_the_command_line_works(platform: str) -> None:
+def test_timeout_flag_works(platform: str) -> None:
     code, printed = run_command(
         "--platform", platform, "exec", "--timeout", "0.2", "--", "sleep", "600"
     )
@@ -108,7 +108,7 @@ def test_timeout_of_the_command_line_works(platform: str) -> None:
     assert printed["stderr"] == "Command timed out after 0.2 seconds"
 
 
-def test_background_processes_can_be_kept_by_a_flag(tmp_path: Path) -> None:
+def test_background_flag_keeps_background_processes(tmp_path: Path) -> None:
     script = f"sleep 600 & echo $! > {tmp_path}/pid"
     run_command("exec", "--background", "keep", "--", "sh", "-c", script)
     pid = (tmp_path / "pid").read_text().strip()

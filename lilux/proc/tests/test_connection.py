@@ -1,4 +1,4 @@
-"""Many requests on one connection, and what happens to nonsense."""
+"""One connection: many requests at once, malformed input, and the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pty
 import socket
 import struct
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from proc_client import ProcClient, find_binary
 from processes import lineage, pid_in, wait_until
 
 
-def test_many_requests_at_once_each_get_their_own_answer(client: ProcClient) -> None:
+def test_concurrent_requests_get_their_own_answers(client: ProcClient) -> None:
     count = 200
     wanted = {}
     for n in range(count):
@@ -29,7 +30,7 @@ def test_many_requests_at_once_each_get_their_own_answer(client: ProcClient) -> 
     assert got == wanted
 
 
-def test_a_long_job_does_not_hold_up_a_short_one(client: ProcClient) -> None:
+def test_a_long_job_does_not_delay_a_short_one(client: ProcClient) -> None:
     long = client.send("exec", command="sleep", args=["600"])
     assert client.call("exec", command="echo", args=["short"]).stdout == b"short\n"
     client.send("cancel", target=long)
@@ -38,10 +39,10 @@ def test_a_long_job_does_not_hold_up_a_short_one(client: ProcClient) -> None:
 @pytest.mark.parametrize(
     ("header", "kind", "message"),
     [
-        (b"{", "invalid_request", "the request is not understood: EOF while parsing"),
-        (b"[]", "invalid_request", "the request is not understood: invalid"),
-        (b"\xff\xfe", "invalid_request", "the request is not understood: "),
-        (b'{"id": 9}', "invalid_request", "the request is not understood: missing field `op`"),
+        (b"{", "invalid_request", "request cannot be read: EOF while parsing"),
+        (b"[]", "invalid_request", "request cannot be read: invalid"),
+        (b"\xff\xfe", "invalid_request", "request cannot be read: "),
+        (b'{"id": 9}', "invalid_request", "request cannot be read: missing field `op`"),
         (
             b'{"id": 9, "op": "dance"}',
             "unknown_operation",
@@ -60,7 +61,7 @@ def test_a_long_job_does_not_hold_up_a_short_one(client: ProcClient) -> None:
         (
             b'{"id": 9, "op": "exec", "command": "true", "args": ["a\\u0000b"]}',
             "invalid_request",
-            "args[0] contains a NUL byte, which no program can be given; remove it",
+            "args[0] contains a NUL byte; remove it",
         ),
         (
             b'{"id": 9, "op": "exec", "command": "true", "comand": 1}',
@@ -73,11 +74,11 @@ def test_a_long_job_does_not_hold_up_a_short_one(client: ProcClient) -> None:
             "pid must be a positive number, got 0",
         ),
         (b'{"id": 9, "op": "status"}', "invalid_request", "status request: missing field `pid`"),
-        (b'{"id": 9, "op": "exec", "env": {"A=B": "x"}}', "invalid_request", "env has the name"),
+        (b'{"id": 9, "op": "exec", "env": {"A=B": "x"}}', "invalid_request", "env name"),
         (b'{"id": 9, "op": "cancel"}', "invalid_request", "cancel request: missing field"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_told_and_other_jobs_go_on(
+def test_an_invalid_request_is_refused_and_other_jobs_continue(
     client: ProcClient, header: bytes, kind: str, message: str
 ) -> None:
     job = client.send("exec", command="sh", args=["-c", "read x; echo $x"], stdin="alive\n")
@@ -94,16 +95,16 @@ def test_a_request_that_makes_no_sense_is_told_and_other_jobs_go_on(
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (struct.pack("<I", 3) + b"abc", "a frame of 3 bytes has no room for its header length"),
-        (struct.pack("<I", 0), "a frame of 0 bytes has no room for its header length"),
-        (struct.pack("<II", 8, 5) + b"abcd", "the header length 5 is beyond the frame of 4 bytes"),
+        (struct.pack("<I", 3) + b"abc", "frame of 3 bytes has no room for its header length"),
+        (struct.pack("<I", 0), "frame of 0 bytes has no room for its header length"),
+        (struct.pack("<II", 8, 5) + b"abcd", "header length 5 is beyond the frame's 4 bytes"),
         (
             struct.pack("<II", 17_000_004, 17_000_000) + b" " * 17_000_000,
-            "the header of 17000000 bytes is over the limit of 16777216",
+            "header of 17000000 bytes is over the limit of 16777216",
         ),
     ],
 )
-def test_a_malformed_frame_is_told_and_skipped(
+def test_a_malformed_frame_is_reported_and_skipped(
     client: ProcClient, frame: bytes, message: str
 ) -> None:
     client.socket.sendall(frame)
@@ -113,7 +114,7 @@ def test_a_malformed_frame_is_told_and_skipped(
     assert client.exec("echo", "on").stdout == b"on\n"
 
 
-def test_a_value_in_a_refused_request_is_not_repeated(client: ProcClient) -> None:
+def test_a_refusal_does_not_quote_a_value_of_the_wrong_type(client: ProcClient) -> None:
     answer = client.call("exec", command="true", args="TOP-S3CRET")
     assert answer.kind == "error"
     assert "S3CRET" not in json.dumps(answer.header)
@@ -123,7 +124,7 @@ def test_a_value_in_a_refused_request_is_not_repeated(client: ProcClient) -> Non
     "fields",
     [{"env": {"TOKEN=S3CRET": ""}}, {"env_mode": "S3CRET"}, {"background": "S3CRET"}],
 )
-def test_a_refusal_does_not_repeat_what_may_be_a_secret(
+def test_a_refusal_does_not_quote_possible_secrets(
     client: ProcClient, fields: dict[str, Any]
 ) -> None:
     answer = client.call("exec", command="true", **fields)
@@ -131,7 +132,7 @@ def test_a_refusal_does_not_repeat_what_may_be_a_secret(
     assert "S3CRET" not in json.dumps(answer.header)
 
 
-def test_what_a_worker_tells_its_keeper_is_not_for_callers(
+def test_callers_cannot_use_operations_between_worker_and_keeper(
     client: ProcClient, tmp_path: Path
 ) -> None:
     with subprocess.Popen(["sleep", "600"], process_group=0) as stranger:
@@ -143,7 +144,7 @@ def test_what_a_worker_tells_its_keeper_is_not_for_callers(
         stranger.kill()
 
 
-def test_a_connection_that_does_not_block_is_served_as_well() -> None:
+def test_a_non_blocking_connection_is_served() -> None:
     with ProcClient() as client:
         client.exec("true")
     ours, theirs = socket.socketpair()
@@ -161,7 +162,7 @@ def test_a_connection_that_does_not_block_is_served_as_well() -> None:
         assert process.wait(timeout=10) == 0
 
 
-def test_threads_of_a_burst_do_not_stay(linux: ProcClient) -> None:
+def test_idle_threads_end_after_a_burst(linux: ProcClient) -> None:
     for _ in range(150):
         linux.send("exec", command="sleep", args=["0.5"])
     for _ in range(150):
@@ -176,11 +177,15 @@ def test_an_id_in_use_is_refused(client: ProcClient) -> None:
     client.send_frame(b'{"id": 1, "op": "exec", "command": "true"}')
     answer = client.receive()
     assert answer.header["message"] == (
-        "id 1 is in use by a job that still runs; give each request its own"
+        "id 1 belongs to a job that is still running; give each request its own id"
     )
 
 
-def test_secrets_of_a_job_stand_on_no_command_line_and_in_no_environment_of_the_helper(
+def contains(path: Path, text: str) -> bool:
+    return text in path.read_text()
+
+
+def test_command_lines_and_environments_of_the_helper_contain_no_secrets_of_jobs(
     client: ProcClient, tmp_path: Path
 ) -> None:
     script = f"echo $$ > {tmp_path}/pid; exec sleep 600"
@@ -195,7 +200,9 @@ def test_secrets_of_a_job_stand_on_no_command_line_and_in_no_environment_of_the_
         )
         job = pid_in(tmp_path / "pid")
         (tmp_path / "pid").unlink()
-        assert "S3CRET-variable" in Path(f"/proc/{job.pid}/environ").read_text()
+        # Empty while the kernel replaces the shell with sleep.
+        environment = Path(f"/proc/{job.pid}/environ")
+        wait_until(partial(contains, environment, "S3CRET-variable"), "the job has its secret")
     for process in lineage(client.process.pid):
         shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         shown += Path(f"/proc/{process.pid}/environ").read_bytes()
@@ -220,9 +227,9 @@ def test_nothing_polls_while_jobs_wait(linux: ProcClient, tmp_path: Path) -> Non
         states = {task for p in lineage(linux.process.pid) for task in [p.status()]}
         return states == {"sleeping"}
 
-    wait_until(settled, "every process of the helper sleeps")
+    wait_until(settled, "every process of the helper is asleep")
     before = switches()
-    # Another process measures the time, so that this one does not wake the helper either.
+    # Another process waits, so that this one cannot wake the helper.
     subprocess.run(["sleep", "1"], check=True)
     assert switches() == before
 
@@ -232,10 +239,13 @@ def test_closing_the_connection_ends_the_helper_with_success(client: ProcClient)
     client.send("exec", command="sleep", args=["600"])
     own = lineage(client.process.pid)
     assert client.close() == 0
-    wait_until(lambda: not any(process.is_running() for process in own), "no process is left")
+    wait_until(
+        lambda: not any(process.is_running() for process in own),
+        "all processes of the helper have ended",
+    )
 
 
-def test_ctrl_c_at_the_callers_terminal_is_not_for_the_helper(client: ProcClient) -> None:
+def test_ctrl_c_at_the_terminal_of_the_caller_does_not_reach_the_helper(client: ProcClient) -> None:
     client.exec("true")
     groups = {os.getpgid(process.pid) for process in lineage(client.process.pid)}
     assert os.getpgrp() not in groups
@@ -251,7 +261,7 @@ def test_an_inherited_socket_can_be_the_connection() -> None:
         ours.sendall(struct.pack("<II", 4 + len(header), len(header)) + header)
         ours.settimeout(30)
         assert b'"success":true' in ours.recv(65536)
-        # The helper keeps no copy that would hide its end.
+        # No other process of the helper keeps the socket open.
         process.kill()
         process.wait()
         assert ours.recv(1) == b""
@@ -286,6 +296,5 @@ def test_a_terminal_is_refused_with_a_hint() -> None:
     os.close(terminal)
     assert done.returncode == 1
     assert done.stderr == (
-        "lilux-proc: serve speaks frames over a pipe or a socket, not with a terminal; "
-        "see lilux-proc serve --help\n"
+        "lilux-proc: serve needs a pipe or a socket, not a terminal; see lilux-proc serve --help\n"
     )

@@ -1,4 +1,4 @@
-"""What a job is given, and what its result says."""
+"""`exec`: what a job inherits, and its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from proc_client import ProcClient
 
 
-def test_result_tells_output_code_and_duration(client: ProcClient) -> None:
+def test_result_has_output_exit_code_and_duration(client: ProcClient) -> None:
     answer = client.exec("sh", "-c", "echo out; echo err >&2; exit 3")
     assert answer.kind == "result"
     assert (answer.stdout, answer.stderr) == (b"out\n", b"err\n")
@@ -32,14 +32,14 @@ def test_no_command_is_a_failed_result(client: ProcClient) -> None:
 
 
 @pytest.mark.parametrize("command", ["no-such-command", "/no/such/command"])
-def test_command_not_found_says_which(client: ProcClient, command: str) -> None:
+def test_a_missing_command_is_named(client: ProcClient, command: str) -> None:
     answer = client.exec(command)
     assert (answer.header["success"], answer.header["return_code"]) == (False, -1)
     assert answer.stderr.decode() == f"Failed to spawn: {command}: No such file or directory"
     assert answer.header["pid"] is None
 
 
-def test_missing_working_directory_is_not_mistaken_for_a_missing_command(
+def test_a_missing_working_directory_is_not_reported_as_a_missing_command(
     client: ProcClient,
 ) -> None:
     answer = client.exec("true", cwd="/no/such/folder")
@@ -55,29 +55,29 @@ def test_file_without_execute_permission_is_refused(client: ProcClient, tmp_path
     assert answer.stderr.decode() == f"Failed to spawn: {script}: Permission denied"
 
 
-def test_missing_interpreter_is_named_as_such(client: ProcClient, tmp_path: Path) -> None:
+def test_a_missing_interpreter_is_reported(client: ProcClient, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
     assert client.exec(str(script)).stderr.decode() == (
-        f"Failed to spawn: {script}: the interpreter that its first line names does not exist"
+        f"Failed to spawn: {script}: the interpreter in its first line does not exist"
     )
 
 
-def test_death_by_signal_is_told_apart_from_an_exit_code(client: ProcClient) -> None:
+def test_death_by_a_signal_is_distinguished_from_an_exit_code(client: ProcClient) -> None:
     header = client.exec("sh", "-c", "kill -SEGV $$").header
     assert (header["signal"], header["return_code"]) == (signal.SIGSEGV, 128 + signal.SIGSEGV)
     header = client.exec("sh", "-c", f"exit {128 + signal.SIGSEGV}").header
     assert (header["signal"], header["return_code"]) == (None, 128 + signal.SIGSEGV)
 
 
-def test_arguments_reach_the_program_as_they_are(client: ProcClient) -> None:
+def test_arguments_are_passed_unchanged(client: ProcClient) -> None:
     args = ["$HOME", "a b", "'; rm -rf x", "--flag", "", "*", "ü\n"]
     answer = client.exec("printf", "%s|", *args)
     assert answer.stdout.decode() == "".join(f"{arg}|" for arg in args)
 
 
-def test_command_with_blanks_is_a_path_with_blanks(client: ProcClient, tmp_path: Path) -> None:
+def test_spaces_in_a_command_are_part_of_its_path(client: ProcClient, tmp_path: Path) -> None:
     script = tmp_path / "my tool"
     script.write_text("#!/bin/sh\necho ran\n")
     script.chmod(0o755)
@@ -103,7 +103,7 @@ def test_bytes_that_are_not_utf8_survive_in_arguments_environment_and_paths(
     assert answer.stdout == b"\xff\xfe\x80 \xff\xfe\x80 " + os.fsencode(folder)
 
 
-def test_output_that_is_not_utf8_comes_back_byte_for_byte(client: ProcClient) -> None:
+def test_output_that_is_not_utf8_is_returned_unchanged(client: ProcClient) -> None:
     assert client.exec("printf", r"\377\200a\000b").stdout == b"\xff\x80a\x00b"
 
 
@@ -130,23 +130,23 @@ def test_job_starts_in_its_working_directory(client: ProcClient, tmp_path: Path)
     assert client.exec("pwd", cwd=str(tmp_path)).stdout.decode().strip() == str(tmp_path)
 
 
-def test_stdin_is_the_payload_and_then_ends(client: ProcClient) -> None:
+def test_stdin_is_the_payload(client: ProcClient) -> None:
     assert client.exec("cat", payload=b"some\x00bytes").stdout == b"some\x00bytes"
     assert client.exec("cat", stdin="text").stdout == b"text"
 
 
-def test_without_input_stdin_is_empty_and_not_the_connection(client: ProcClient) -> None:
+def test_stdin_without_input_is_empty(client: ProcClient) -> None:
     assert client.exec("cat").stdout == b""
 
 
 def test_stdin_given_twice_is_refused(client: ProcClient) -> None:
     answer = client.exec("cat", payload=b"a", stdin="b")
     assert answer.header["message"] == (
-        "stdin is given twice, in the header and as payload; give one"
+        "stdin is given both in the header and as payload; give one of them"
     )
 
 
-def test_job_inherits_no_descriptor_but_its_three(platform: str) -> None:
+def test_job_inherits_only_three_descriptors(platform: str) -> None:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     try:
@@ -155,7 +155,7 @@ def test_job_inherits_no_descriptor_but_its_three(platform: str) -> None:
     finally:
         os.close(reading)
         os.close(writing)
-    # The fourth is the listing itself.
+    # The fourth is the directory that is being listed.
     assert len(json.loads(answer.stdout.replace(b"'", b'"'))) == 4
 
 
@@ -169,7 +169,7 @@ def test_job_has_the_callers_limit_of_open_files(client: ProcClient) -> None:
     assert int(client.exec("sh", "-c", "ulimit -Sn").stdout) == soft
 
 
-def test_job_leads_its_own_group_in_a_session_without_terminal(client: ProcClient) -> None:
+def test_job_leads_its_process_group_in_a_session_without_terminal(client: ProcClient) -> None:
     shown = client.exec("sh", "-c", "echo $$ $(ps -o pgid=,sid=,tty= -p $$)").stdout.split()
     assert shown[0] == shown[1]
     assert int(shown[2]) != os.getsid(0)

@@ -1,4 +1,4 @@
-"""Streams flow at the same time, within limits, and nothing is lost below them."""
+"""Input and output: concurrent, limited, and complete up to the limit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from processes import is_alive, lineage, pid_in, wait_until
 
 MB = 1_000_000
 
-# Writes to both streams while it reads, so that any order of reading or writing but "all at
-# once" would leave both sides waiting for each other.
+# Writes to both streams while it reads. If the helper served the streams one after the other, both
+# sides would block.
 BUSY = """
 import hashlib, os, sys, threading
 chunk, count = b"0123456789abcdef" * 6250, int(sys.argv[1])
@@ -35,7 +35,7 @@ os.write(1, digest.hexdigest().encode())
 
 
 def peak_memory(client: ProcClient) -> int:
-    """Bytes of resident memory that the helper's processes had at most, added up."""
+    """The sum of the peak resident memory of the helper's processes, in bytes."""
     peaks = []
     for process in lineage(client.process.pid):
         status = Path(f"/proc/{process.pid}/status").read_text()
@@ -44,7 +44,7 @@ def peak_memory(client: ProcClient) -> int:
     return sum(peaks)
 
 
-def test_both_streams_and_stdin_flow_at_once_and_no_byte_is_lost(client: ProcClient) -> None:
+def test_stdin_and_both_outputs_are_served_concurrently_without_loss(client: ProcClient) -> None:
     fed = bytes(range(256)) * (10 * MB // 256)
     answer = client.exec(
         "python3", "-c", BUSY, "1000", payload=fed, output_limit=200 * MB, timeout=120
@@ -56,7 +56,7 @@ def test_both_streams_and_stdin_flow_at_once_and_no_byte_is_lost(client: ProcCli
     assert answer.stdout == written + hashlib.sha256(fed).hexdigest().encode()
 
 
-def test_above_the_limit_head_and_tail_are_kept_the_rest_is_counted_and_memory_is_bounded(
+def test_output_above_the_limit_is_truncated_and_memory_is_bounded(
     client: ProcClient,
 ) -> None:
     client.exec("true")
@@ -75,7 +75,7 @@ def test_above_the_limit_head_and_tail_are_kept_the_rest_is_counted_and_memory_i
     assert peak_memory(client) - before < 16 * MB
 
 
-def test_default_limit_is_ten_mebibytes_a_stream(client: ProcClient) -> None:
+def test_default_limit_is_ten_mebibytes_per_stream(client: ProcClient) -> None:
     answer = client.exec("head", "-c", str(10 * 1024 * 1024), "/dev/zero")
     assert answer.header["truncated"]["stdout"] == 0
     answer = client.exec("head", "-c", str(10 * 1024 * 1024 + 1), "/dev/zero")
@@ -92,7 +92,7 @@ def test_a_job_that_does_not_read_its_stdin_still_ends(client: ProcClient) -> No
     assert client.exec("head", "-c", "3", payload=b"x" * MB).stdout == b"xxx"
 
 
-def test_chunks_come_while_the_job_runs_and_add_up_to_its_output(client: ProcClient) -> None:
+def test_chunks_arrive_while_the_job_runs_and_add_up_to_its_output(client: ProcClient) -> None:
     wanted = client.send(
         "exec",
         command="sh",
@@ -105,7 +105,7 @@ def test_chunks_come_while_the_job_runs_and_add_up_to_its_output(client: ProcCli
         chunk = client.receive()
         assert chunk.id == wanted
         seen[chunk.kind] += chunk.payload
-    # The job still runs: that was no result in disguise.
+    # The job is still running, so the chunks were sent before its result.
     client.send("cancel", target=wanted)
     results = [client.receive(), client.receive()]
     result = next(answer for answer in results if answer.id == wanted)
@@ -113,7 +113,7 @@ def test_chunks_come_while_the_job_runs_and_add_up_to_its_output(client: ProcCli
     assert result.stdout == b"one\ntwo\n"
 
 
-def test_streamed_output_need_not_be_kept_as_well(client: ProcClient) -> None:
+def test_streamed_output_can_be_omitted_from_the_result(client: ProcClient) -> None:
     client.send(
         "exec", command="head", args=["-c", "5000000", "/dev/zero"], stream=True, capture=False
     )
@@ -124,7 +124,7 @@ def test_streamed_output_need_not_be_kept_as_well(client: ProcClient) -> None:
     assert (answer.kind, answer.payload) == ("result", b"")
 
 
-def test_a_client_that_stops_reading_holds_up_the_job_and_not_its_timeout(
+def test_a_client_that_stops_reading_blocks_the_job_but_not_its_timeout(
     client: ProcClient, tmp_path: Path
 ) -> None:
     client.exec("true")
@@ -132,14 +132,14 @@ def test_a_client_that_stops_reading_holds_up_the_job_and_not_its_timeout(
     script = f"echo $$ > {tmp_path}/pid; exec cat /dev/zero"
     client.send("exec", command="sh", args=["-c", script], stream=True, capture=False, timeout=2)
     job = pid_in(tmp_path / "pid")
-    wait_until(lambda: not is_alive(job), "the job ends though nobody reads its output")
+    wait_until(lambda: not is_alive(job), "the job ends although its output is not read")
     assert peak_memory(client) - before < 16 * MB
     while (answer := client.receive()).kind == "stdout":
         pass
     assert answer.header["timed_out"] is True
 
 
-def test_the_whole_output_can_go_to_a_file(client: ProcClient, tmp_path: Path) -> None:
+def test_complete_output_can_be_written_to_a_file(client: ProcClient, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     answer = client.exec("seq", "100000", output_limit=100, stdout_file=str(whole))
     assert answer.header["truncated"]["stdout"] > 0
@@ -147,7 +147,9 @@ def test_the_whole_output_can_go_to_a_file(client: ProcClient, tmp_path: Path) -
     assert stat.S_IMODE(whole.stat().st_mode) == 0o600
 
 
-def test_an_output_file_that_cannot_be_written_is_told(client: ProcClient, tmp_path: Path) -> None:
+def test_an_output_file_that_cannot_be_written_is_reported(
+    client: ProcClient, tmp_path: Path
+) -> None:
     answer = client.exec("echo", "x", stdout_file=str(tmp_path / "no" / "file"))
     assert answer.stderr.decode() == (
         f"Failed to spawn: output file {tmp_path}/no/file: No such file or directory"
@@ -157,14 +159,14 @@ def test_an_output_file_that_cannot_be_written_is_told(client: ProcClient, tmp_p
     assert answer.header["file_error"] == "No space left on device"
 
 
-def test_output_of_one_job_can_be_held_up_while_others_go_on(client: ProcClient) -> None:
+def test_output_of_one_job_can_be_paused_while_others_continue(client: ProcClient) -> None:
     held = client.send("exec", command="cat", args=["/dev/zero"], stream=True, capture=False)
     assert client.receive().id == held
     client.send("pause", target=held)
     while (answer := client.receive()).kind == "stdout":
         pass
     assert answer.header["found"] is True
-    # At most one chunk was on its way; then there is silence, and room for another job.
+    # At most one chunk was in flight. Then only the other job sends.
     client.send("exec", command="echo", args=["through"])
     while (answer := client.receive()).kind == "stdout":
         pass
@@ -175,9 +177,7 @@ def test_output_of_one_job_can_be_held_up_while_others_go_on(client: ProcClient)
     client.send("cancel", target=held)
 
 
-def test_what_was_written_before_the_end_is_in_the_result_though_nobody_had_read_it(
-    client: ProcClient, tmp_path: Path
-) -> None:
+def test_output_written_while_paused_is_in_the_result(client: ProcClient, tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     script = f"echo up; while [ ! -e {go_on} ]; do sleep 0.01; done; head -c 50000 /dev/zero"
     job = client.send("exec", command="sh", args=["-c", script], stream=True)
@@ -192,32 +192,32 @@ def test_what_was_written_before_the_end_is_in_the_result_though_nobody_had_read
     assert len(answer.stdout) == 50003
 
 
-@pytest.mark.parametrize("ends", ["", "; sleep 600"])
-def test_a_line_that_was_begun_is_ended_before_the_other_stream_has_its_say(
-    client: ProcClient, tmp_path: Path, ends: str
+@pytest.mark.parametrize("then", ["", "; sleep 600"])
+def test_a_line_is_completed_before_the_other_stream_is_read(
+    client: ProcClient, tmp_path: Path, then: str
 ) -> None:
     go_on, written = tmp_path / "go-on", tmp_path / "written"
     script = (
-        f"printf begun >&2; while [ ! -e {go_on} ]; do sleep 0.01; done; "
-        f"echo result; echo ' and ended' >&2; touch {written}{ends}"
+        f"printf start >&2; while [ ! -e {go_on} ]; do sleep 0.01; done; "
+        f"echo result; echo ' and end' >&2; touch {written}{then}"
     )
     job = client.send("exec", command="sh", args=["-c", script], stream=True)
-    assert client.receive().payload == b"begun"
+    assert client.receive().payload == b"start"
     client.send("pause", target=job)
     assert client.receive().header["found"] is True
     go_on.touch()
     wait_until(written.exists, "both streams are written")
     client.send("resume", target=job)
-    said: list[bytes | bytearray] = []
-    while len(said) < 2:
+    chunks: list[bytes | bytearray] = []
+    while len(chunks) < 2:
         if (answer := client.receive()).kind in ("stdout", "stderr"):
-            said.append(answer.payload)
-    assert said == [b" and ended\n", b"result\n"]
+            chunks.append(answer.payload)
+    assert chunks == [b" and end\n", b"result\n"]
     client.send("cancel", target=job)
 
 
 @pytest.mark.parametrize("field", ["stdout_file", "stderr_file"])
-def test_a_named_pipe_as_output_file_holds_up_nothing(
+def test_a_named_pipe_as_output_file_is_refused_without_blocking(
     client: ProcClient, tmp_path: Path, field: str
 ) -> None:
     pipe = tmp_path / "pipe"
@@ -230,10 +230,10 @@ def test_a_named_pipe_as_output_file_holds_up_nothing(
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     answer = client.call("exec", command="true", **fields)
     os.close(reader)
-    assert answer.stderr.endswith(b": not a file that output can be written to")
+    assert answer.stderr.endswith(b": not a regular file or a device")
 
 
-def test_a_client_that_stops_reading_holds_up_a_job_that_keeps_its_background_too(
+def test_a_client_that_stops_reading_blocks_a_job_that_keeps_its_background(
     client: ProcClient,
 ) -> None:
     client.exec("true")
@@ -246,14 +246,14 @@ def test_a_client_that_stops_reading_holds_up_a_job_that_keeps_its_background_to
     }
     client.send("exec", stream=True, capture=False, **args)
     assert client.receive().kind == "stdout"
-    time.sleep(1)  # what would pile up does so now
+    time.sleep(1)  # time for output to accumulate
     assert peak_memory(client) - before < 32 * MB
     while (answer := client.receive()).kind == "stdout":
         pass
     assert answer.header["timed_out"] is True
 
 
-def test_truncated_output_of_many_jobs_takes_no_more_memory_than_its_limits(
+def test_truncated_output_of_many_jobs_uses_no_more_memory_than_its_limits(
     client: ProcClient,
 ) -> None:
     client.exec("true")
@@ -262,7 +262,7 @@ def test_truncated_output_of_many_jobs_takes_no_more_memory_than_its_limits(
     for _ in range(jobs):
         args = ["-c", "5000000", "/dev/zero"]
         client.send("exec", command="head", args=args, output_limit=limit)
-    time.sleep(1)  # the client is slow, so all results wait
+    time.sleep(1)  # a slow client: all results are queued
     for _ in range(jobs):
         assert client.receive().header["truncated"]["stdout"] > 0
     assert peak_memory(client) - before < jobs * limit + 32 * MB

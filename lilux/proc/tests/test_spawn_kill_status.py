@@ -1,4 +1,4 @@
-"""Processes that outlive their caller, and processes that are looked up by pid."""
+"""`spawn`, and `kill` and `status` of any process by its pid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from processes import is_alive, pid_in, wait_until
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """A process of ours that is no child of the helper, in a group of its own."""
+    """A process that is not a child of the helper, in its own process group."""
     process = subprocess.Popen(["sleep", "600"], process_group=0)
     yield process
     process.kill()
@@ -32,7 +32,7 @@ def spawned(client: ProcClient, *command: str, **fields: Any) -> psutil.Process:
     return psutil.Process(answer.header["pid"])
 
 
-def gone(pid: int) -> bool:
+def does_not_exist(pid: int) -> bool:
     return not psutil.pid_exists(pid)
 
 
@@ -45,7 +45,7 @@ def test_spawned_process_outlives_the_helper(client: ProcClient) -> None:
         process.kill()
 
 
-def test_spawned_process_leads_its_session_and_has_no_input(
+def test_spawned_process_leads_its_session_and_has_empty_stdin(
     client: ProcClient, tmp_path: Path
 ) -> None:
     process = spawned(client, "sh", "-c", "read line; echo $$ > pid; sleep 600", cwd=str(tmp_path))
@@ -56,7 +56,7 @@ def test_spawned_process_leads_its_session_and_has_no_input(
         client.call("kill", pid=process.pid, grace=0)
 
 
-def test_pid_is_only_given_for_a_program_that_runs(client: ProcClient) -> None:
+def test_pid_is_only_reported_for_a_running_program(client: ProcClient) -> None:
     answer = client.call("spawn", command="no-such-command")
     assert answer.header["success"] is False
     assert answer.header["pid"] is None
@@ -64,30 +64,28 @@ def test_pid_is_only_given_for_a_program_that_runs(client: ProcClient) -> None:
     assert client.call("spawn").header["error"] == "No command specified"
 
 
-def test_output_is_appended_to_a_log_that_only_its_owner_can_read(
-    client: ProcClient, tmp_path: Path
-) -> None:
+def test_output_is_appended_to_a_private_log(client: ProcClient, tmp_path: Path) -> None:
     log = tmp_path / "log"
     for _ in range(2):
         spawned_pid = client.call(
             "spawn", command="sh", args=["-c", "echo out; echo err >&2"], log_file=str(log)
         ).header["pid"]
-        wait_until(partial(gone, spawned_pid), "it ends and is reaped")
+        wait_until(partial(does_not_exist, spawned_pid), "the process ends and is reaped")
     assert log.read_text() == "out\nerr\n" * 2
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_log_that_cannot_be_opened_is_an_error(client: ProcClient) -> None:
+def test_a_log_that_cannot_be_opened_is_an_error(client: ProcClient) -> None:
     answer = client.call("spawn", command="true", log_file="/no/such/folder/log")
     assert answer.header["error"] == "log file /no/such/folder/log: No such file or directory"
 
 
-def test_what_a_spawned_process_orphans_is_left_alone(client: ProcClient, tmp_path: Path) -> None:
+def test_orphans_of_a_spawned_process_are_left_alone(client: ProcClient, tmp_path: Path) -> None:
     script = f"(sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' &)"
     assert client.call("spawn", command="sh", args=["-c", script]).header["success"] is True
     orphan = pid_in(tmp_path / "pid")
     try:
-        # Jobs that end are followed by a sweep; it must not find this one.
+        # The end of a job starts a sweep, which must not find this orphan.
         client.exec("sh", "-c", "sleep 600 & exit 0")
         client.close()
         assert is_alive(orphan)
@@ -106,27 +104,27 @@ def test_spawn_command_returns_while_the_process_runs() -> None:
         process.kill()
 
 
-def test_status_tells_the_living_from_the_dead(
+def test_status_of_a_running_process_a_zombie_and_a_missing_one(
     client: ProcClient, sleeper: subprocess.Popen[bytes]
 ) -> None:
     assert client.call("status", pid=sleeper.pid).header["alive"] is True
     sleeper.kill()
-    # Not waited for, so it is a zombie now.
-    wait_until(lambda: not is_alive(psutil.Process(sleeper.pid)), "it is a zombie")
+    # It is not reaped, so it becomes a zombie.
+    wait_until(lambda: not is_alive(psutil.Process(sleeper.pid)), "the process is a zombie")
     assert client.call("status", pid=sleeper.pid).header["alive"] is False
     sleeper.wait()
     assert client.call("status", pid=sleeper.pid).header["alive"] is False
 
 
-def test_kill_terminates_a_process_that_listens(
-    client: ProcClient, sleeper: subprocess.Popen[bytes]
-) -> None:
+def test_kill_terminates_a_process(client: ProcClient, sleeper: subprocess.Popen[bytes]) -> None:
     answer = client.call("kill", pid=sleeper.pid, grace=0.5)
     assert (answer.header["success"], answer.header["method"]) == (True, "terminated")
     assert sleeper.wait() == -signal.SIGTERM
 
 
-def test_kill_kills_a_process_that_does_not_listen(client: ProcClient, tmp_path: Path) -> None:
+def test_kill_sends_sigkill_to_a_process_that_ignores_sigterm(
+    client: ProcClient, tmp_path: Path
+) -> None:
     script = f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 1; done"
     process = spawned(client, "sh", "-c", script)
     pid_in(tmp_path / "pid")
@@ -135,9 +133,9 @@ def test_kill_kills_a_process_that_does_not_listen(client: ProcClient, tmp_path:
     assert not is_alive(process)
 
 
-def test_kill_of_what_is_gone_says_already_dead(client: ProcClient) -> None:
+def test_kill_of_a_process_that_has_ended_reports_already_dead(client: ProcClient) -> None:
     process = subprocess.Popen(["true"])
-    wait_until(lambda: not is_alive(psutil.Process(process.pid)), "it is a zombie")
+    wait_until(lambda: not is_alive(psutil.Process(process.pid)), "the process is a zombie")
     assert client.call("kill", pid=process.pid).header["method"] == "already_dead"
     process.wait()
     answer = client.call("kill", pid=process.pid)
@@ -150,11 +148,11 @@ def test_kill_of_a_leader_ends_its_group(linux: ProcClient, tmp_path: Path) -> N
     stubborn = pid_in(tmp_path / "member")
     answer = linux.call("kill", pid=leader.pid)
     assert answer.header["method"] == "terminated"
-    # The member ignores SIGTERM; the end of its leader is its end too, before the answer.
+    # It ignores SIGTERM, so it was killed after the leader had ended and before the answer.
     assert not is_alive(stubborn)
 
 
-def test_kill_of_a_leader_ends_what_its_group_starts_meanwhile(
+def test_kill_of_a_leader_ends_processes_that_its_group_starts_meanwhile(
     linux: ProcClient, tmp_path: Path
 ) -> None:
     script = f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 600 & sleep 0.1; done"
@@ -173,22 +171,24 @@ def group_of(pid: int) -> int:
         return 0
 
 
-def test_the_systems_first_process_is_not_ended(client: ProcClient) -> None:
+def test_the_first_process_of_the_system_cannot_be_killed(client: ProcClient) -> None:
     answer = client.call("kill", pid=1)
     assert answer.kind == "error"
-    assert answer.header["message"] == "pid 1 is the system's own and is not ended"
+    assert answer.header["message"] == (
+        "pid 1 is the first process of the system and cannot be killed"
+    )
     assert run_command("kill", "1")[0] == 2
 
 
-def test_kill_command_survives_the_group_that_it_ends(tmp_path: Path) -> None:
-    # The shell leads the group that lilux-proc itself belongs to.
-    script = f"{find_binary()} kill $$ > {tmp_path}/said; true"
+def test_kill_command_survives_ending_its_own_group(tmp_path: Path) -> None:
+    # The shell leads the process group of lilux-proc.
+    script = f"{find_binary()} kill $$ > {tmp_path}/printed; true"
     subprocess.run(["sh", "-c", script], process_group=0, check=False)
-    wait_until(lambda: (tmp_path / "said").read_text() != "", "it answers")
-    assert '"method":"terminated"' in (tmp_path / "said").read_text()
+    wait_until(lambda: (tmp_path / "printed").read_text() != "", "the result is printed")
+    assert '"method":"terminated"' in (tmp_path / "printed").read_text()
 
 
-def test_kill_of_a_member_spares_its_group(client: ProcClient, tmp_path: Path) -> None:
+def test_kill_of_a_member_does_not_end_its_group(client: ProcClient, tmp_path: Path) -> None:
     leader = spawned(
         client, "sh", "-c", f"sh -c 'echo $$ > {tmp_path}/member; exec sleep 600' & sleep 600"
     )
@@ -201,7 +201,7 @@ def test_kill_of_a_member_spares_its_group(client: ProcClient, tmp_path: Path) -
         client.call("kill", pid=leader.pid, grace=0)
 
 
-def test_kill_ends_a_stopped_process_gently(
+def test_kill_terminates_a_stopped_process(
     client: ProcClient, sleeper: subprocess.Popen[bytes]
 ) -> None:
     sleeper.send_signal(signal.SIGSTOP)
@@ -209,17 +209,17 @@ def test_kill_ends_a_stopped_process_gently(
     assert answer.header["method"] == "terminated"
 
 
-def test_kill_returns_as_soon_as_the_process_is_gone(client: ProcClient) -> None:
+def test_kill_returns_as_soon_as_the_process_has_ended(client: ProcClient) -> None:
     process = spawned(client, "sleep", "600")
     # The grace is longer than the client waits for an answer.
     answer = client.call("kill", pid=process.pid, grace=3600)
     assert answer.header["method"] == "terminated"
 
 
-def test_a_pid_that_now_belongs_to_another_process_is_left_alone(
+def test_a_process_that_has_reused_a_pid_is_left_alone(
     client: ProcClient, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    # As if the pid had been given to `sleeper` after the process that the caller means had ended.
+    # As if `sleeper` had reused the pid of the process that the caller means.
     earlier = 1
     assert client.call("status", pid=sleeper.pid, start_time=earlier).header["alive"] is False
     answer = client.call("kill", pid=sleeper.pid, start_time=earlier)
@@ -227,7 +227,7 @@ def test_a_pid_that_now_belongs_to_another_process_is_left_alone(
     assert sleeper.poll() is None
 
 
-def test_start_time_from_spawn_names_the_same_process(client: ProcClient) -> None:
+def test_start_time_from_spawn_identifies_the_process(client: ProcClient) -> None:
     header = client.call("spawn", command="sleep", args=["600"]).header
     identity = {"pid": header["pid"], "start_time": header["start_time"]}
     assert client.call("status", **identity).header["alive"] is True
@@ -236,7 +236,7 @@ def test_start_time_from_spawn_names_the_same_process(client: ProcClient) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a helper as another user")
-def test_kill_of_a_process_of_another_user_says_so(sleeper: subprocess.Popen[bytes]) -> None:
+def test_kill_of_a_process_of_another_user_is_refused(sleeper: subprocess.Popen[bytes]) -> None:
     nobody = 65534
     done = subprocess.run(
         ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", "/proc/self/fd/9",

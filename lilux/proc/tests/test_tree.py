@@ -1,4 +1,4 @@
-"""A job is its whole tree, however the tree tries to get away."""
+"""Ending a job ends its whole process tree."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_timeout_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
     processes = tree.processes()
     answer = linux.receive()
     assert answer.id == wanted
-    # At once, not some time later: the answer is only given when all are gone.
+    # Checked at once: the answer is only sent when all have ended.
     assert [name for name, process in processes.items() if is_alive(process)] == []
     assert answer.header["tree"]["known_by"] == "subreaper"
     assert answer.header["tree"]["survivors"] == []
 
 
-def test_timeout_keeps_partial_output_and_says_so(client: ProcClient) -> None:
+def test_timeout_keeps_partial_output_and_is_reported(client: ProcClient) -> None:
     answer = client.exec("sh", "-c", "echo part; printf halfway >&2; exec sleep 600", timeout=1)
     header = answer.header
     assert (header["success"], header["return_code"], header["timed_out"]) == (False, -1, True)
@@ -37,7 +37,7 @@ def test_timeout_keeps_partial_output_and_says_so(client: ProcClient) -> None:
     assert header["signal"] == signal.SIGTERM
 
 
-def test_timeout_message_spells_the_number_as_given(client: ProcClient) -> None:
+def test_timeout_message_has_the_number_of_the_request(client: ProcClient) -> None:
     answer = client.exec("sleep", "600", timeout=0.25)
     assert answer.stderr == b"Command timed out after 0.25 seconds"
 
@@ -48,7 +48,7 @@ def test_job_that_ignores_sigterm_is_killed_on_timeout(client: ProcClient) -> No
     assert answer.header["signal"] == signal.SIGKILL
 
 
-def test_job_may_clean_up_after_sigterm(client: ProcClient) -> None:
+def test_job_can_clean_up_after_sigterm(client: ProcClient) -> None:
     script = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
     answer = client.exec("sh", "-c", script, timeout=1, grace=10)
     assert answer.stdout == b"ready\ncleaned\n"
@@ -72,7 +72,7 @@ def test_cancel_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
     assert [name for name, process in processes.items() if is_alive(process)] == []
 
 
-def test_cancel_of_a_job_that_has_ended_finds_nothing(client: ProcClient) -> None:
+def test_cancel_of_a_job_that_has_ended_reports_not_found(client: ProcClient) -> None:
     assert client.exec("true").id == 1
     assert client.call("cancel", target=1).header["found"] is False
 
@@ -95,7 +95,7 @@ def test_sigkill_of_any_process_of_the_helper_ends_the_whole_tree(
     assert_gone({**processes, **own})
 
 
-def test_guardian_and_worker_killed_in_one_instant_leave_nothing_in_their_session(
+def test_killing_guardian_and_worker_together_ends_their_session(
     linux: ProcClient, tree: Tree
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
@@ -103,7 +103,7 @@ def test_guardian_and_worker_killed_in_one_instant_leave_nothing_in_their_sessio
     _, guardian, worker = lineage(linux.process.pid)
     for victim in (guardian, worker):
         victim.send_signal(signal.SIGKILL)
-    # Nobody is left who would know of those that went to a session of their own.
+    # No process is left that knows of those in other sessions.
     escaped = [processes.pop("own_session"), processes.pop("daemon")]
     assert_gone(processes)
     for process in escaped:
@@ -153,20 +153,19 @@ def test_without_subreapers_the_process_group_is_ended(tree: Tree, how: str) -> 
             answer = client.receive()
             if answer.id != job:
                 answer = client.receive()
-            # Honest about what it cannot know.
             assert answer.header["tree"]["known_by"] == "process_group"
         assert_gone(processes)
         for process in escaped:
             process.kill()
 
 
-def test_call_returns_when_the_process_ends_though_others_hold_its_pipes(
+def test_call_returns_when_the_process_ends_while_others_keep_its_pipes_open(
     client: ProcClient, tmp_path: Path
 ) -> None:
-    script = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & echo said; sleep 0.1"
+    script = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & echo done; sleep 0.1"
     answer = client.exec("sh", "-c", script)
-    assert (answer.header["success"], answer.stdout) == (True, b"said\n")
-    wait_until(lambda: not is_alive_now(tmp_path / "pid"), "the other is ended")
+    assert (answer.header["success"], answer.stdout) == (True, b"done\n")
+    wait_until(lambda: not is_alive_now(tmp_path / "pid"), "the other process has ended")
 
 
 def is_alive_now(pid_file: Path) -> bool:
@@ -194,7 +193,7 @@ def test_background_processes_can_be_kept(client: ProcClient, tree: Tree) -> Non
     assert answer.header["tree"]["known_by"] == "unknown"
     kept = {name: pid_in(tree.folder / name) for name in ("child", "own_session", "daemon")}
     try:
-        # Neither the end of another job nor that of the helper touches them.
+        # Neither the end of another job nor the end of the helper ends them.
         client.exec("sh", "-c", "sleep 600 & exit 0")
         client.close()
         assert all(is_alive(process) for process in kept.values())
@@ -203,7 +202,7 @@ def test_background_processes_can_be_kept(client: ProcClient, tree: Tree) -> Non
             process.kill()
 
 
-def test_keeping_background_processes_does_not_save_them_from_a_timeout(
+def test_timeout_ends_background_processes_that_would_be_kept(
     linux: ProcClient, tree: Tree
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()], background="keep", timeout=1)
@@ -214,9 +213,7 @@ def test_keeping_background_processes_does_not_save_them_from_a_timeout(
     assert [name for name, process in processes.items() if is_alive(process)] == []
 
 
-def test_keeping_background_processes_does_not_save_them_from_a_cancel(
-    linux: ProcClient, tree: Tree
-) -> None:
+def test_cancel_ends_background_processes_that_would_be_kept(linux: ProcClient, tree: Tree) -> None:
     job = linux.send("exec", command="sh", args=["-c", tree.script()], background="keep")
     processes = tree.processes()
     linux.send("cancel", target=job)
@@ -224,11 +221,11 @@ def test_keeping_background_processes_does_not_save_them_from_a_cancel(
     assert [name for name, process in processes.items() if is_alive(process)] == []
 
 
-def test_keeping_does_not_save_what_forks_and_exits_all_the_time_from_a_timeout(
+def test_timeout_ends_a_chain_of_forks_that_would_be_kept(
     linux: ProcClient, tmp_path: Path
 ) -> None:
-    # Each link of the chain lives for a moment, so it is gone when it is looked at; a bound ends it
-    # should the test fail.
+    # Each process of the chain forks and exits at once, so it has ended when it is inspected. The
+    # chain ends after 20 seconds, in case the test fails.
     chain = f"""
 import os, sys, time
 end = time.monotonic() + 20
@@ -259,10 +256,10 @@ def test_death_of_the_helper_ends_a_job_that_keeps_its_background(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program that changes its user")
-def test_job_that_became_another_users_is_told_as_a_survivor_and_does_not_hold_up_the_answer(
+def test_job_that_changed_its_user_is_reported_as_a_survivor_without_delay(
     tmp_path: Path,
 ) -> None:
-    # A copy of setpriv with the set-user-id bit does what sudo does.
+    # A copy of setpriv with the set-user-id bit works like sudo.
     changer, helper = tmp_path / "changer", tmp_path / "lilux-proc"
     setpriv = shutil.which("setpriv")
     assert setpriv
@@ -287,7 +284,7 @@ def test_job_that_became_another_users_is_told_as_a_survivor_and_does_not_hold_u
     os.kill(printed["pid"], signal.SIGKILL)
 
 
-def test_end_of_one_job_spares_the_daemon_of_another(
+def test_end_of_one_job_does_not_end_the_daemon_of_another(
     linux: ProcClient, tree: Tree, tmp_path: Path
 ) -> None:
     running = linux.send("exec", command="sh", args=["-c", tree.script()])
@@ -303,7 +300,7 @@ def test_end_of_one_job_spares_the_daemon_of_another(
 
 
 def test_a_job_that_forks_as_fast_as_it_can_is_ended(linux: ProcClient) -> None:
-    # Bounded, should the test fail: each process lives a minute at most.
+    # Each process ends after a minute, in case the test fails.
     storm = "i=0; while [ $i -lt 400 ]; do (setsid sleep 60 &) ; i=$((i+1)); done"
     answer = linux.exec("sh", "-c", storm, timeout=0.5)
     assert answer.header["timed_out"] is True
@@ -318,10 +315,10 @@ def test_a_supervisor_that_restarts_its_children_is_ended(
     for background in ("end", "keep"):
         answer = linux.exec("sh", "-c", script, timeout=0.5, background=background)
         assert answer.header["timed_out"] is True
-        wait_until(lambda: not is_alive_now(tmp_path / "pid"), "the last child is gone")
+        wait_until(lambda: not is_alive_now(tmp_path / "pid"), "the last child has ended")
 
 
-def test_a_daemon_whose_first_thread_has_ended_is_not_taken_for_a_zombie(
+def test_a_daemon_whose_first_thread_has_ended_is_not_treated_as_a_zombie(
     linux: ProcClient, tmp_path: Path
 ) -> None:
     daemon = f"""
@@ -340,8 +337,8 @@ ctypes.CDLL(None).pthread_exit(None)
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
-def test_orphans_are_found_whatever_moment_their_keepers_die(tree: Tree) -> None:
-    # The job dies with the worker, on its own, while the guardian makes its list.
+def test_orphans_are_found_whenever_the_worker_is_killed(tree: Tree) -> None:
+    # The job dies with the worker, at the same time as the guardian lists the processes.
     for _ in range(30):
         with ProcClient() as client:
             script = "(setsid sleep 600 &); (setsid sleep 600 &); echo up; exec sleep 600"
@@ -354,7 +351,7 @@ def test_orphans_are_found_whatever_moment_their_keepers_die(tree: Tree) -> None
             assert_gone({str(process.pid): process for process in [*own, *below]})
 
 
-def test_many_jobs_that_leave_daemons_end_at_once_without_mixing_them_up(
+def test_daemons_are_counted_for_the_right_job_when_many_jobs_end_at_once(
     linux: ProcClient,
 ) -> None:
     count = 20
@@ -364,7 +361,7 @@ def test_many_jobs_that_leave_daemons_end_at_once_without_mixing_them_up(
     assert trees == [{"known_by": "subreaper", "ended": 2, "survivors": []}] * count
 
 
-def test_interrupted_exec_command_ends_its_tree_and_says_cancelled(tree: Tree) -> None:
+def test_interrupted_exec_command_ends_its_tree_and_reports_cancelled(tree: Tree) -> None:
     process = subprocess.Popen(
         [find_binary(), "exec", "--", "sh", "-c", tree.script()], stdout=subprocess.PIPE, text=True
     )
@@ -376,7 +373,7 @@ def test_interrupted_exec_command_ends_its_tree_and_says_cancelled(tree: Tree) -
     assert_gone(processes)
 
 
-def test_killed_exec_command_takes_its_tree_along(tree: Tree) -> None:
+def test_killing_the_exec_command_ends_its_tree(tree: Tree) -> None:
     process = subprocess.Popen(
         [find_binary(), "exec", "--", "sh", "-c", tree.script()], stdout=subprocess.DEVNULL
     )

@@ -1,10 +1,10 @@
 //! Starting a process on Linux: one `clone` that shares memory until the program is executed.
 //!
 //! `fork` copies page tables, and the standard library falls back to it as soon as code has to
-//! run in the child. A job needs a few system calls there (its own session, adoption of its
-//! orphans, a signal should we die), so the child is made by hand the way `posix_spawn` does it:
-//! `CLONE_VM | CLONE_VFORK` with a stack of its own, and `CLONE_PIDFD` for an identity that cannot
-//! be reused. The thread sleeps until the program runs, so errors come back in shared memory.
+//! run in the child. A job needs a few system calls there (session, adoption of orphans, a signal
+//! when the helper dies), so the child is created the way `posix_spawn` does it:
+//! `CLONE_VM | CLONE_VFORK` with its own stack, and `CLONE_PIDFD` for an identity that is never
+//! reused. The parent thread sleeps until `execve`, so errors are returned in shared memory.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -14,16 +14,25 @@ use std::ptr;
 
 use rustix::process::{Pid, Rlimit};
 
-use super::{Bond, Child, Recipe, Stdio};
-
-const STACK_SIZE: usize = 64 * 1024;
+use super::child::{Child, ExitNotice};
+use super::invocation::Invocation;
+use super::stack::Stack;
+use super::{Bond, Stdio};
+use crate::error::Error;
 
 thread_local! {
     /// The child's stack. The thread sleeps while the child uses it, so one is enough.
-    static STACK: RefCell<Vec<u8>> = RefCell::new(vec![0; STACK_SIZE]);
+    static STACK: RefCell<Option<Stack>> = const { RefCell::new(None) };
 }
 
-/// All that the child needs, made ready before it exists: it must not allocate.
+/// Where the child was when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    WorkingDirectory,
+    Program,
+}
+
+/// Everything that the child needs. It is prepared beforehand, because the child must not allocate.
 struct Plan {
     programs: Vec<*const c_char>,
     argv: Vec<*const c_char>,
@@ -32,133 +41,175 @@ struct Plan {
     stdio: [c_int; 3],
     bond: Bond,
     nofile: libc::rlimit,
-    chdir_failed: Cell<bool>,
-    error: Cell<c_int>,
+    /// Set by the child; an errno.
+    failure: Cell<Option<(Step, c_int)>>,
 }
 
 /// See [`super::Launcher::launch`].
 pub fn launch(
-    recipe: &Recipe,
+    invocation: &Invocation,
     stdio: Stdio<'_>,
     bond: Bond,
     nofile: &Rlimit,
-) -> Result<Child, String> {
+) -> Result<Child, Error> {
     let plan = Plan {
-        programs: recipe.programs.iter().map(|program| program.as_ptr()).collect(),
-        argv: terminated(&recipe.argv),
-        envp: terminated(&recipe.envp),
-        cwd: recipe.cwd.as_deref().map_or(ptr::null(), CStr::as_ptr),
+        programs: invocation.programs.iter().map(|program| program.as_ptr()).collect(),
+        argv: null_terminated(&invocation.argv),
+        envp: null_terminated(&invocation.envp),
+        cwd: invocation.cwd.as_deref().map_or(ptr::null(), CStr::as_ptr),
         stdio: [stdio.stdin.as_raw_fd(), stdio.stdout.as_raw_fd(), stdio.stderr.as_raw_fd()],
         bond,
         nofile: libc::rlimit {
             rlim_cur: nofile.current.unwrap_or(libc::RLIM_INFINITY),
             rlim_max: nofile.maximum.unwrap_or(libc::RLIM_INFINITY),
         },
-        chdir_failed: Cell::new(false),
-        error: Cell::new(0),
+        failure: Cell::new(None),
     };
-    let (pid, pidfd) = clone_child(&plan).map_err(|error| recipe.explain(false, &error))?;
-    let child = Child { pid, exit: pidfd, exit_is_pidfd: true };
-    if plan.error.get() == 0 {
-        return Ok(child);
-    }
-    let _ = child.reap();
-    Err(recipe.explain(plan.chdir_failed.get(), &io::Error::from_raw_os_error(plan.error.get())))
+    let child = clone_child(&plan).map_err(|error| invocation.program_error(error))?;
+    let Some((step, errno)) = plan.failure.get() else { return Ok(child) };
+    child.reap();
+    let error = io::Error::from_raw_os_error(errno);
+    Err(match step {
+        Step::WorkingDirectory => invocation.cwd_error(error),
+        Step::Program => invocation.program_error(error),
+    })
 }
 
-fn terminated(strings: &[CString]) -> Vec<*const c_char> {
+fn null_terminated(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain(std::iter::once(ptr::null())).collect()
 }
 
-fn clone_child(plan: &Plan) -> io::Result<(Pid, OwnedFd)> {
-    let mut pidfd: c_int = -1;
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
-    let signals = BlockedSignals::block();
-    let result = STACK.with_borrow_mut(|stack| {
-        let end = stack.as_mut_ptr_range().end;
-        let top = end.wrapping_sub(end.align_offset(16).wrapping_add(16) % 16);
+fn clone_child(plan: &Plan) -> io::Result<Child> {
+    STACK.with_borrow_mut(|stack| {
+        let stack = match stack {
+            Some(stack) => stack,
+            None => stack.insert(Stack::new()?),
+        };
+        let mut pidfd: c_int = -1;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let signals = BlockedSignals::block();
         // SAFETY: `child_main` only makes async-signal-safe system calls and never returns into
-        // Rust; `plan` and the stack outlive it, because CLONE_VFORK holds this thread until the
-        // child has executed a program or exited. Signals are blocked, so no handler of ours can
+        // Rust; `plan` and the stack outlive it, because CLONE_VFORK suspends this thread until the
+        // child has executed a program or exited. Signals are blocked, so none of our handlers can
         // run on the shared memory. The fifth argument is where CLONE_PIDFD stores its result.
-        unsafe {
+        let pid = unsafe {
             libc::clone(
                 child_main,
-                top.cast::<c_void>(),
+                stack.top(),
                 flags,
                 ptr::from_ref(plan).cast_mut().cast::<c_void>(),
                 ptr::from_mut(&mut pidfd),
             )
-        }
-    });
-    let error = io::Error::last_os_error();
-    drop(signals);
-    match Pid::from_raw(result) {
-        // SAFETY: clone succeeded, so `pidfd` is an open descriptor that nobody else owns.
-        Some(pid) if result > 0 => Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) })),
-        _ => Err(error),
-    }
+        };
+        let error = io::Error::last_os_error();
+        drop(signals);
+        let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(error)?;
+        // SAFETY: clone succeeded, so `pidfd` is an open descriptor without another owner.
+        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+        Ok(Child::new(pid, ExitNotice::Pidfd(pidfd)))
+    })
 }
 
-/// Runs in the child, on memory shared with the sleeping parent.
+/// Runs in the child, on memory shared with the suspended parent.
 extern "C" fn child_main(argument: *mut c_void) -> c_int {
     // SAFETY: the parent passes a `Plan` that lives until this function has ended.
     let plan = unsafe { &*argument.cast::<Plan>() };
-    // SAFETY: each call below is a plain system call on arguments that the parent made ready.
+    // SAFETY: we are the child of `clone_child`. From here on there are only plain system calls on
+    // arguments that the parent prepared.
     unsafe {
-        if plan.bond == Bond::Job {
-            // The worker's session has no terminal, so the job needs none of its own; and Linux
-            // shares processors between sessions, where many small ones would crowd out the caller.
-            libc::setpgid(0, 0);
-        } else {
-            libc::setsid();
-        }
-        if plan.bond != Bond::Detached {
-            // Kept across exec: what this job orphans becomes its own child, never a stranger's.
-            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        }
-        for (target, &source) in (0..).zip(&plan.stdio) {
-            if libc::dup2(source, target) < 0 {
-                plan.fail();
-            }
-        }
-        if !plan.cwd.is_null() && libc::chdir(plan.cwd) != 0 {
-            plan.chdir_failed.set(true);
-            plan.fail();
-        }
-        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const plan.nofile);
-        let mut none = std::mem::zeroed::<libc::sigset_t>();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        let mut refused = 0;
-        for &program in &plan.programs {
-            libc::execve(program, plan.argv.as_ptr(), plan.envp.as_ptr());
-            match *libc::__errno_location() {
-                libc::ENOENT | libc::ENOTDIR => {}
-                libc::EACCES => refused = libc::EACCES,
-                _ => plan.fail(),
-            }
-        }
-        if refused != 0 {
-            *libc::__errno_location() = refused;
-        }
-        plan.fail()
+        plan.set_bond();
+        plan.set_stdio();
+        plan.set_working_directory();
+        plan.reset_limits_and_signals();
+        plan.execute()
     }
 }
 
+/// The steps of the child, in order. Each is unsafe to call anywhere else: it changes or ends the
+/// calling process.
 impl Plan {
-    /// Ends the child and leaves the reason for the parent.
-    fn fail(&self) -> ! {
+    unsafe fn set_bond(&self) {
+        // SAFETY: see `child_main`.
+        unsafe {
+            if self.bond == Bond::Job {
+                // The worker's session has no terminal, so a job does not need its own session. And
+                // Linux distributes processor time between sessions: many small ones would starve
+                // the caller.
+                libc::setpgid(0, 0);
+            } else {
+                libc::setsid();
+            }
+            if self.bond != Bond::Detached {
+                // Kept across exec: orphans of this job become its own children.
+                libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            }
+        }
+    }
+
+    unsafe fn set_stdio(&self) {
+        for (target, &source) in (0..).zip(&self.stdio) {
+            // SAFETY: see `child_main`.
+            unsafe {
+                if libc::dup2(source, target) < 0 {
+                    self.fail(Step::Program);
+                }
+            }
+        }
+    }
+
+    unsafe fn set_working_directory(&self) {
+        // SAFETY: see `child_main`.
+        unsafe {
+            if !self.cwd.is_null() && libc::chdir(self.cwd) != 0 {
+                self.fail(Step::WorkingDirectory);
+            }
+        }
+    }
+
+    /// Restores the caller's limit of open files, and unblocks all signals.
+    unsafe fn reset_limits_and_signals(&self) {
+        // SAFETY: see `child_main`.
+        unsafe {
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const self.nofile);
+            let mut none = std::mem::zeroed::<libc::sigset_t>();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+        }
+    }
+
+    /// Tries each path. Like a shell, reports "permission denied" rather than "not found" if one of
+    /// them exists.
+    unsafe fn execute(&self) -> ! {
+        // SAFETY: see `child_main`.
+        unsafe {
+            let mut denied = false;
+            for &program in &self.programs {
+                libc::execve(program, self.argv.as_ptr(), self.envp.as_ptr());
+                match *libc::__errno_location() {
+                    libc::ENOENT | libc::ENOTDIR => {}
+                    libc::EACCES => denied = true,
+                    _ => self.fail(Step::Program),
+                }
+            }
+            if denied {
+                *libc::__errno_location() = libc::EACCES;
+            }
+            self.fail(Step::Program)
+        }
+    }
+
+    /// Stores the reason for the parent and ends the child.
+    unsafe fn fail(&self, step: Step) -> ! {
         // SAFETY: reads this thread's errno, then ends the process without unwinding.
         unsafe {
-            self.error.set(*libc::__errno_location());
+            self.failure.set(Some((step, *libc::__errno_location())));
             libc::_exit(127)
         }
     }
 }
 
-/// All signals held back from this thread for as long as it lives.
+/// Blocks all signals of this thread until it is dropped.
 struct BlockedSignals(libc::sigset_t);
 
 impl BlockedSignals {

@@ -1,62 +1,59 @@
-//! Starting a process on any Unix: the standard library, and a thread that waits for its end.
+//! Starting a process on any Unix: the standard library, and a thread that waits for the end.
 
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions, waitid};
 
-use super::{Child, Recipe, Stdio};
+use super::Stdio;
+use super::child::{Child, ExitNotice};
+use super::invocation::Invocation;
+use crate::error::Error;
+use crate::sync::start_thread;
 
-/// See [`super::Launcher::launch`]. Orphans are not adopted here: only the group is known.
-pub fn launch(recipe: &Recipe, stdio: Stdio<'_>, nofile: &Rlimit) -> Result<Child, String> {
-    let mut refusal = io::Error::from(io::ErrorKind::NotFound);
-    for program in &recipe.programs {
-        match try_program(recipe, program, stdio, nofile) {
+/// See [`super::Launcher::launch`]. Orphans are not adopted; only the process group is known.
+pub fn launch(invocation: &Invocation, stdio: Stdio<'_>, nofile: &Rlimit) -> Result<Child, Error> {
+    let mut reason = io::Error::from_raw_os_error(libc::ENOENT);
+    for program in &invocation.programs {
+        match try_program(invocation, program, stdio, nofile) {
             Ok(child) => return Ok(child),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => refusal = error,
-            Err(error) => return Err(recipe.explain(false, &error)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {}
+                io::ErrorKind::PermissionDenied => reason = error,
+                _ => return Err(invocation.program_error(error)),
+            },
         }
     }
-    let cwd = recipe.cwd.as_ref().map(|cwd| std::ffi::OsStr::from_bytes(cwd.to_bytes()));
-    match cwd.map(std::fs::read_dir) {
-        Some(Err(error)) => Err(recipe.explain(true, &error)),
-        _ => Err(recipe.explain(false, &os_error(refusal))),
-    }
-}
-
-/// A plain kind has no words of the system's; its errno does.
-fn os_error(error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::ENOENT),
-        _ => error,
+    // The standard library does not say whether chdir or exec failed.
+    match invocation.cwd.as_ref().map(|cwd| std::fs::read_dir(os_str(cwd))) {
+        Some(Err(error)) => Err(invocation.cwd_error(error)),
+        _ => Err(invocation.program_error(reason)),
     }
 }
 
 fn try_program(
-    recipe: &Recipe,
-    program: &std::ffi::CStr,
+    invocation: &Invocation,
+    program: &CStr,
     stdio: Stdio<'_>,
     nofile: &Rlimit,
 ) -> io::Result<Child> {
-    let as_os = |text: &std::ffi::CString| std::ffi::OsStr::from_bytes(text.to_bytes()).to_owned();
-    let mut command = Command::new(std::ffi::OsStr::from_bytes(program.to_bytes()));
-    command.arg0(as_os(&recipe.argv[0])).args(recipe.argv[1..].iter().map(as_os)).env_clear();
-    for entry in &recipe.envp {
+    let args = |from: usize| invocation.argv[from..].iter().map(CString::as_c_str).map(os_str);
+    let mut command = Command::new(os_str(program));
+    command.arg0(os_str(&invocation.argv[0])).args(args(1)).env_clear();
+    for entry in &invocation.envp {
         let bytes = entry.to_bytes();
         let split = bytes.iter().position(|&b| b == b'=').unwrap_or(bytes.len());
         let (name, value) = bytes.split_at(split);
-        command.env(
-            std::ffi::OsStr::from_bytes(name),
-            std::ffi::OsStr::from_bytes(value.get(1..).unwrap_or_default()),
-        );
+        let value = value.get(1..).unwrap_or_default();
+        command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
     }
-    if let Some(cwd) = &recipe.cwd {
-        command.current_dir(as_os(cwd));
+    if let Some(cwd) = &invocation.cwd {
+        command.current_dir(os_str(cwd));
     }
     command
         .stdin(stdio.stdin.try_clone_to_owned()?)
@@ -74,25 +71,27 @@ fn try_program(
     let mut started = command.spawn()?;
     let pid = Pid::from_child(&started);
     match exit_notice(pid) {
-        Ok(exit) => Ok(Child { pid, exit, exit_is_pidfd: false }),
+        Ok(notice) => Ok(Child::new(pid, ExitNotice::Pipe(notice))),
         Err(error) => {
-            // Nobody would notice its end, so it is not to run.
+            // Its end would go unnoticed, so it must not run.
             let _ = started.kill();
             let _ = started.wait();
-            Err(io::Error::other(error.to_string()))
+            Err(error)
         }
     }
 }
 
+fn os_str(text: &CStr) -> &OsStr {
+    OsStr::from_bytes(text.to_bytes())
+}
+
 /// A descriptor that becomes readable when `pid` has ended, without reaping it.
 fn exit_notice(pid: Pid) -> io::Result<OwnedFd> {
-    let (notice, held) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    std::thread::Builder::new().name("waiter".into()).stack_size(64 * 1024).spawn(move || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while let Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::Pid(pid), options)
-        {
-        }
-        drop(held);
+    let (notice, open_while_running) = pipe_with(PipeFlags::CLOEXEC)?;
+    start_thread("waiter", move || {
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), ended) {}
+        drop(open_while_running);
     })?;
     Ok(notice)
 }

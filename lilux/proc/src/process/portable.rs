@@ -1,45 +1,48 @@
-//! Processes by pid and start time, asked of `ps`, which every Unix has.
+//! Processes by pid and start time, with `ps`, which every Unix has.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::process::{Command, Stdio};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 
-use crate::report::KillReport;
+use crate::error::Error;
+use crate::report::{KillMethod, KillReport};
 use crate::request::{self, Kill};
+use crate::sync::lock;
 
-/// How long after SIGKILL a process may take to go.
+/// A process that has not ended this long after SIGKILL is stuck in the kernel.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
-/// Processes that this helper detached and that have not ended. POSIX lets only a parent wait, so
-/// for these, and only these, the end is noticed the moment it comes.
+/// Processes that this helper detached and that have not ended. In POSIX only a parent can wait, so
+/// only the end of these is noticed at once.
 #[derive(Default)]
-struct Own {
+struct Detached {
     alive: Mutex<Vec<i32>>,
     ended: Condvar,
 }
 
-static OWN: Own = Own { alive: Mutex::new(Vec::new()), ended: Condvar::new() };
+static DETACHED: Detached = Detached { alive: Mutex::new(Vec::new()), ended: Condvar::new() };
 
-/// A process was detached by this helper, which will reap it.
+/// Records that this helper detached a process and will reap it.
 pub fn note_started(pid: i32) {
-    OWN.alive.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+    lock(&DETACHED.alive).push(pid);
 }
 
-/// It has been reaped.
+/// Records that the process has been reaped.
 pub fn note_ended(pid: i32) {
-    OWN.alive.lock().unwrap_or_else(PoisonError::into_inner).retain(|&other| other != pid);
-    OWN.ended.notify_all();
+    lock(&DETACHED.alive).retain(|&other| other != pid);
+    DETACHED.ended.notify_all();
 }
 
-/// See [`super::kill`]. The end of a process that is not ours is only seen after `grace`.
+/// See [`super::kill`]. The end of a process that this helper did not start is only noticed after
+/// `grace`.
 pub fn kill(request: &Kill) -> KillReport {
     let raw = request.pid;
     let Some(pid) = Pid::from_raw(raw).filter(|_| is_alive(raw, request.start_time)) else {
-        return KillReport::gone(raw, "already_dead");
+        return KillReport::ended(raw, KillMethod::AlreadyDead);
     };
     let leads_group = getpgid(Some(pid)) == Ok(pid);
     let send = |signal| {
@@ -47,37 +50,37 @@ pub fn kill(request: &Kill) -> KillReport {
     };
     match send(Signal::TERM) {
         Ok(()) => {}
-        Err(rustix::io::Errno::SRCH) => return KillReport::gone(raw, "already_dead"),
-        Err(_) => return KillReport::refused(raw),
+        Err(rustix::io::Errno::SRCH) => return KillReport::ended(raw, KillMethod::AlreadyDead),
+        Err(_) => return KillReport::failed(raw, Error::NotPermitted(raw)),
     }
     let _ = send(Signal::CONT);
-    if wait_until_gone(raw, request.start_time, request::seconds(request.grace)) {
+    if wait_until_ended(raw, request.start_time, request::seconds(request.grace)) {
         if leads_group {
             let _ = send(Signal::KILL);
         }
-        return KillReport::gone(raw, "terminated");
+        return KillReport::ended(raw, KillMethod::Terminated);
     }
     let _ = send(Signal::KILL);
-    if wait_until_gone(raw, request.start_time, STUCK_AFTER) {
-        KillReport::gone(raw, "killed")
+    if wait_until_ended(raw, request.start_time, STUCK_AFTER) {
+        KillReport::ended(raw, KillMethod::Killed)
     } else {
-        KillReport::stuck(raw)
+        KillReport::failed(raw, Error::Stuck(raw))
     }
 }
 
-fn wait_until_gone(pid: i32, start_time: Option<u64>, at_most: Duration) -> bool {
-    let alive = OWN.alive.lock().unwrap_or_else(PoisonError::into_inner);
+fn wait_until_ended(pid: i32, start_time: Option<u64>, at_most: Duration) -> bool {
+    let alive = lock(&DETACHED.alive);
     let ours = alive.contains(&pid);
     let waited =
-        OWN.ended.wait_timeout_while(alive, at_most, |alive| !ours || alive.contains(&pid));
+        DETACHED.ended.wait_timeout_while(alive, at_most, |alive| !ours || alive.contains(&pid));
     match waited {
         Ok((_, timeout)) if !timeout.timed_out() => true,
         _ => !is_alive(pid, start_time),
     }
 }
 
-/// See [`super::status`]. Where `ps` does not answer, a process that exists counts as alive, and as
-/// the one that is meant.
+/// See [`super::status`]. If `ps` fails, an existing process is assumed to be alive and to have the
+/// given start time.
 pub fn is_alive(pid: i32, start: Option<u64>) -> bool {
     let Some(process) = Pid::from_raw(pid) else { return false };
     if rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH) {
@@ -90,12 +93,12 @@ pub fn is_alive(pid: i32, start: Option<u64>) -> bool {
     !ps(pid, "stat=").is_some_and(|state| state.starts_with('Z')) && same()
 }
 
-/// See [`super::start_time`]: the words of `ps`, hashed, since only comparison has a meaning.
+/// See [`super::start_time`]: a hash of what `ps` prints, because it is only compared.
 pub fn start_time(pid: i32) -> Option<u64> {
-    let words = ps(pid, "lstart=")?;
+    let printed = ps(pid, "lstart=")?;
     let mut hasher = DefaultHasher::new();
-    words.hash(&mut hasher);
-    // Within what every JSON reader takes for a whole number.
+    printed.hash(&mut hasher);
+    // Small enough for JSON readers that store numbers as doubles.
     Some(hasher.finish() >> 12)
 }
 

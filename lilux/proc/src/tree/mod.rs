@@ -1,10 +1,13 @@
-//! A job is its whole tree: finding what a job started, ending it, and saying how that is known.
+//! The process tree of a job: finding its processes, ending them, and reporting how that is known.
 
 #[cfg(target_os = "linux")]
 pub mod linux;
-mod portable;
+pub mod portable;
 
 use std::sync::Arc;
+
+use rustix::process::Signal;
+use serde_json::json;
 
 use crate::launch::{Bond, Child};
 use crate::outbox::Outbox;
@@ -12,24 +15,33 @@ use crate::platform::Platform;
 use crate::report::{KnownBy, TreeReport};
 use crate::request::Background;
 
-/// How the processes of jobs are kept together.
+/// How the processes of jobs are tracked.
 pub enum Supervision {
-    /// This process adopts whatever its jobs leave behind.
+    /// This process adopts the orphans of its jobs.
     #[cfg(target_os = "linux")]
     Adopting(linux::Adopter),
-    /// Each job adopts its own orphans, and what it leaves behind goes free.
+    /// Each job adopts its own orphans. Processes that are still running when it ends are not
+    /// adopted.
     #[cfg(target_os = "linux")]
     Rooted,
-    /// Only the job's process group is known. If this process vanishes, `keeper`, which is told of
-    /// each group, ends them.
+    /// Only the job's process group is known. `keeper`, which is informed of each group, kills them
+    /// if this process dies.
     Group {
         /// A connection to a process that outlives this one.
         keeper: Option<Arc<Outbox>>,
     },
 }
 
+/// What [`Supervision::kill`] achieved.
+pub struct Killed {
+    /// The number of descendants that were ended.
+    pub ended: usize,
+    /// True if no descendant is known to be left.
+    pub complete: bool,
+}
+
 impl Supervision {
-    /// For jobs whose background processes may live on, run by a process that adopts nothing.
+    /// For jobs whose background processes may survive, in a process that does not adopt.
     pub fn loose(platform: Platform) -> Self {
         match platform {
             #[cfg(target_os = "linux")]
@@ -38,7 +50,7 @@ impl Supervision {
         }
     }
 
-    /// How a job is to be tied to the helper.
+    /// How a job is tied to the helper.
     pub fn bond(&self) -> Bond {
         match self {
             #[cfg(target_os = "linux")]
@@ -47,14 +59,14 @@ impl Supervision {
         }
     }
 
-    /// To be told of each job that runs.
+    /// Registers a job that was started.
     pub fn started(&self, child: &Child) {
         if let Self::Group { keeper: Some(keeper) } = self {
-            tell(keeper, "guard", child);
+            notify(keeper, "guard", child);
         }
     }
 
-    /// How anything is known of a job's tree.
+    /// How the state of a job's tree is known.
     pub fn known_by(&self) -> KnownBy {
         match self {
             #[cfg(target_os = "linux")]
@@ -63,11 +75,11 @@ impl Supervision {
         }
     }
 
-    /// Called by the main thread once, after it has started the others and before they start jobs.
+    /// Called once by the main thread, after it has started the others and before they start jobs.
     #[cfg(target_os = "linux")]
     pub fn prepare_main_thread(&self) {
         if let Self::Adopting(_) = self {
-            linux::keep_own_descriptors();
+            linux::unshare_descriptors();
         }
     }
 
@@ -79,9 +91,9 @@ impl Supervision {
         }
     }
 
-    /// Whether a job may be asked to end before it is killed. What a job leaves behind when it ends
-    /// by itself goes free where nobody adopts it, so there the whole tree is killed at once.
-    pub fn may_ask(&self) -> bool {
+    /// True if a job may get SIGTERM before SIGKILL. A rooted job must not end before its
+    /// descendants: nothing would adopt them.
+    pub fn may_terminate(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
             Self::Rooted => false,
@@ -89,22 +101,21 @@ impl Supervision {
         }
     }
 
-    /// Kills the tree of a job that is not reaped yet, as far as that works while the job's own
-    /// process is alive; [`Self::settle`] does the rest. Gives the number of descendants ended, and
-    /// whether no other is known to be left.
-    pub fn kill(&self, child: &Child) -> (usize, bool) {
+    /// Kills the tree of a job that is not reaped yet, as far as that is possible while the job's
+    /// own process is alive; [`Self::settle`] does the rest.
+    pub fn kill(&self, child: &Child) -> Killed {
         match self {
             #[cfg(target_os = "linux")]
             Self::Rooted => linux::kill_rooted(child),
             _ => {
-                child.signal_group(rustix::process::Signal::KILL);
-                (0, true)
+                child.signal_group(Signal::KILL);
+                Killed { ended: 0, complete: true }
             }
         }
     }
 
-    /// After the job's own process has ended, and before it is reaped: ends what it left running,
-    /// unless that is to be kept, and reports. `killed` says that the job was ended by us.
+    /// Ends the processes that a job left running, unless they are kept, and reports. Called after
+    /// the job's own process has ended and before it is reaped. `killed` is true if we ended it.
     pub fn settle(&self, child: &Child, background: Background, killed: bool) -> TreeReport {
         let keep = background == Background::Keep && !killed;
         match self {
@@ -115,7 +126,7 @@ impl Supervision {
             _ if keep => TreeReport::empty(KnownBy::Unknown),
             Self::Group { keeper: Some(keeper) } => {
                 let report = portable::end_group(child);
-                tell(keeper, "unguard", child);
+                notify(keeper, "unguard", child);
                 report
             }
             _ => portable::end_group(child),
@@ -123,6 +134,6 @@ impl Supervision {
     }
 }
 
-fn tell(keeper: &Outbox, op: &str, child: &Child) {
-    keeper.send(&serde_json::json!({"op": op, "pid": child.pid.as_raw_nonzero()}), &[]);
+fn notify(keeper: &Outbox, op: &str, child: &Child) {
+    keeper.send(&json!({"op": op, "pid": child.raw_pid()}), &[]);
 }

@@ -1,0 +1,332 @@
+//! One `exec`: a thread starts the process, moves its input and output, and waits for its end.
+
+mod control;
+
+pub use control::{Control, EndRequest};
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
+
+use crate::clock::wait_for;
+use crate::error::Error;
+use crate::launch::{Child, Ended, Launcher, Stdio};
+use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
+use crate::request::{Exec, seconds};
+use crate::streams::{Chunks, Feed, Output, READ_SIZE, Stream, null_input};
+use crate::tree::Supervision;
+
+/// How long to wait for the job's own process after SIGKILL. A process that is stuck in the kernel
+/// takes longer, and one that changed its user does not get the signal.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
+
+/// A descriptor that the thread of a job watches in addition to the job.
+pub trait Watch {
+    /// Readable when there is something to do; `None` if there is nothing to watch.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+    /// Lets another thread do it.
+    fn hand_over(&mut self);
+}
+
+/// For a thread that only watches its job.
+pub struct NoWatch;
+
+impl Watch for NoWatch {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn hand_over(&mut self) {}
+}
+
+/// What a job uses.
+pub struct Context<'a> {
+    /// Starts processes.
+    pub launcher: &'a Launcher,
+    /// Tracks the process tree.
+    pub supervision: &'a Supervision,
+    /// Ends or pauses this job.
+    pub control: &'a Control,
+    /// Receives output while the job runs, if the request asks for that.
+    pub chunks: Option<&'a dyn Chunks>,
+}
+
+/// Runs a job until its process and everything that it started have ended.
+pub fn run(exec: Exec, input: Vec<u8>, context: &Context<'_>, watch: &mut dyn Watch) -> Finished {
+    let began = Instant::now();
+    let checked = exec.program.check_command();
+    match checked.and_then(|()| Job::start(exec, input, context).map_err(Error::start)) {
+        Ok(job) => job.run_to_end(began, watch),
+        Err(error) => not_started(&error, began),
+    }
+}
+
+fn not_started(error: &Error, began: Instant) -> Finished {
+    Finished {
+        report: ExecReport {
+            success: false,
+            return_code: -1,
+            duration_ms: milliseconds(began.elapsed()),
+            pid: None,
+            timed_out: false,
+            cancelled: false,
+            signal: None,
+            truncated: Truncated::default(),
+            tree: TreeReport::empty(KnownBy::NotStarted),
+            file_error: None,
+        },
+        stdout: Vec::new(),
+        stderr: vec![error.to_string().into_bytes()],
+    }
+}
+
+/// Rounded to microseconds, since the clock is not more precise.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// How far the end of a job has progressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// SIGTERM was sent; SIGKILL follows at this time.
+    Terminating(Reason, Instant),
+    /// SIGKILL was sent; a process that still exists at this time cannot be ended.
+    Killed(Reason, Instant),
+}
+
+/// Why a job is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Timeout,
+    Cancel,
+}
+
+struct Job<'a> {
+    context: &'a Context<'a>,
+    exec: Exec,
+    child: Child,
+    stdin: Option<Feed>,
+    stdout: Output,
+    stderr: Output,
+    buffer: Vec<u8>,
+    phase: Phase,
+    deadline: Option<Instant>,
+    descendants_ended: usize,
+    descendants_complete: bool,
+}
+
+impl<'a> Job<'a> {
+    fn start(exec: Exec, input: Vec<u8>, context: &'a Context<'a>) -> Result<Self, Error> {
+        let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stdin, child_stdin) = if input.is_empty() {
+            (None, null_input()?)
+        } else {
+            let (reading, writing) = pipe_with(PipeFlags::CLOEXEC)?;
+            // Only our end: a program expects its stdin to block.
+            rustix::io::ioctl_fionbio(&writing, true)?;
+            (Some(Feed::new(writing, input)), reading)
+        };
+        for fd in [&stdout, &stderr] {
+            // The job could read its own output back between our poll and our read.
+            rustix::io::ioctl_fionbio(fd, true)?;
+        }
+        let stdout = Output::new(stdout, &exec, exec.stdout_file.as_ref())?;
+        let stderr = Output::new(stderr, &exec, exec.stderr_file.as_ref())?;
+        let descriptors = Stdio {
+            stdin: child_stdin.as_fd(),
+            stdout: child_stdout.as_fd(),
+            stderr: child_stderr.as_fd(),
+        };
+        let child =
+            context.launcher.launch(&exec.program, descriptors, context.supervision.bond())?;
+        context.supervision.started(&child);
+        let deadline = exec.timeout.map(|timeout| Instant::now() + seconds(timeout));
+        Ok(Self {
+            context,
+            exec,
+            child,
+            stdin,
+            stdout,
+            stderr,
+            buffer: Vec::with_capacity(READ_SIZE),
+            phase: Phase::Running,
+            deadline,
+            descendants_ended: 0,
+            descendants_complete: true,
+        })
+    }
+
+    fn run_to_end(mut self, began: Instant, watch: &mut dyn Watch) -> Finished {
+        let mut given_up = false;
+        while !given_up && !self.wait_and_move(watch) {
+            given_up = self.advance();
+        }
+        let duration_ms = milliseconds(began.elapsed());
+        self.drain_outputs();
+        let pid = self.child.raw_pid();
+        let (tree, ended) = if given_up {
+            let known_by = self.context.supervision.known_by();
+            self.child.reap_in_background(|| ());
+            (TreeReport { known_by, ended: self.descendants_ended, survivors: vec![pid] }, None)
+        } else {
+            let killed = self.phase != Phase::Running;
+            let mut tree =
+                self.context.supervision.settle(&self.child, self.exec.background, killed);
+            tree.ended += self.descendants_ended;
+            if !self.descendants_complete {
+                tree.known_by = KnownBy::Unknown;
+            }
+            (tree, self.child.reap())
+        };
+        let (stdout, stdout_error) = self.stdout.finish();
+        let (mut stderr, stderr_error) = self.stderr.finish();
+        let (return_code, signal) = match ended {
+            Some(Ended::Code(code)) => (code, None),
+            Some(Ended::Signal(signal)) => (128 + signal, Some(signal)),
+            None => (-1, None),
+        };
+        let reason = match self.phase {
+            Phase::Running => None,
+            Phase::Terminating(reason, _) | Phase::Killed(reason, _) => Some(reason),
+        };
+        if let Some(reason) = reason {
+            let line = match reason {
+                Reason::Timeout => Error::TimedOut(self.exec.timeout.unwrap_or_default()),
+                Reason::Cancel => Error::Cancelled,
+            };
+            let inside_line = stderr.parts.last().is_some_and(|part| !part.ends_with(b"\n"));
+            let newline = if inside_line { "\n" } else { "" };
+            stderr.parts.push(format!("{newline}{line}").into_bytes());
+        }
+        Finished {
+            report: ExecReport {
+                success: reason.is_none() && return_code == 0,
+                return_code: if reason.is_some() { -1 } else { return_code },
+                duration_ms,
+                pid: Some(pid),
+                timed_out: reason == Some(Reason::Timeout),
+                cancelled: reason == Some(Reason::Cancel),
+                signal,
+                truncated: Truncated { stdout: stdout.omitted, stderr: stderr.omitted },
+                tree,
+                file_error: stdout_error.or(stderr_error),
+            },
+            stdout: stdout.parts,
+            stderr: stderr.parts,
+        }
+    }
+
+    /// Waits until something happens and moves data. Returns true if the process has ended.
+    fn wait_and_move(&mut self, watch: &mut dyn Watch) -> bool {
+        let control = self.context.control;
+        let waker = control.waker();
+        let may_read =
+            self.context.chunks.is_none_or(|chunks| !control.is_paused() && chunks.ready(waker));
+        let mut fds = Vec::with_capacity(6);
+        fds.push(PollFd::from_borrowed_fd(self.child.exit_fd(), PollFlags::IN));
+        fds.push(PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN));
+        let outputs = [&self.stdout, &self.stderr].map(|output| {
+            let fd = output.fd.as_ref().filter(|_| may_read)?;
+            fds.push(PollFd::new(fd, PollFlags::IN));
+            Some(fds.len() - 1)
+        });
+        let stdin = self.stdin.as_ref().map(|feed| {
+            fds.push(PollFd::new(&feed.fd, PollFlags::OUT));
+            fds.len() - 1
+        });
+        let watched = watch.fd().map(|fd| {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            fds.len() - 1
+        });
+        wait_for(&mut fds, self.next_deadline());
+        let ready = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
+        let exited = !fds[0].revents().is_empty();
+        let woken = !fds[1].revents().is_empty();
+        let [stdout, stderr] = outputs.map(ready);
+        let stdin = ready(stdin);
+        if !ready(watched).is_empty() {
+            watch.hand_over();
+        }
+        if woken {
+            waker.clear();
+        }
+        self.for_each_output(|output, stream, buffer, chunks| {
+            let ready = if stream == Stream::Stdout { stdout } else { stderr };
+            output.pump(ready, stream, buffer, chunks);
+        });
+        if !stdin.is_empty() && self.stdin.as_mut().is_some_and(Feed::write_more) {
+            self.stdin = None;
+        }
+        exited
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Running => self.deadline,
+            Phase::Terminating(_, kill_at) => Some(kill_at),
+            Phase::Killed(_, give_up_at) => Some(give_up_at),
+        }
+    }
+
+    /// Starts or continues to end the job if it has to end. Returns true if it cannot be ended.
+    fn advance(&mut self) -> bool {
+        let now = Instant::now();
+        let requested = self.context.control.end_request();
+        match self.phase {
+            Phase::Running | Phase::Terminating(..) if requested == Some(EndRequest::Kill) => {
+                self.kill(Reason::Cancel);
+            }
+            Phase::Running if requested.is_some() => self.terminate(Reason::Cancel, now),
+            Phase::Running if self.deadline.is_some_and(|deadline| deadline <= now) => {
+                self.terminate(Reason::Timeout, now);
+            }
+            Phase::Terminating(reason, kill_at) if kill_at <= now => self.kill(reason),
+            Phase::Killed(_, give_up_at) => return give_up_at <= now,
+            Phase::Running | Phase::Terminating(..) => {}
+        }
+        false
+    }
+
+    fn terminate(&mut self, reason: Reason, now: Instant) {
+        if !self.context.supervision.may_terminate() {
+            return self.kill(reason);
+        }
+        self.child.signal_group(Signal::TERM);
+        // A stopped job handles SIGTERM only after it is continued.
+        self.child.signal_group(Signal::CONT);
+        self.phase = Phase::Terminating(reason, now + seconds(self.exec.grace));
+    }
+
+    fn kill(&mut self, reason: Reason) {
+        let killed = self.context.supervision.kill(&self.child);
+        self.descendants_ended += killed.ended;
+        self.descendants_complete &= killed.complete;
+        self.phase = Phase::Killed(reason, Instant::now() + STUCK_AFTER);
+    }
+
+    /// Reads what was written before the end, even if another process keeps the pipes open.
+    fn drain_outputs(&mut self) {
+        self.for_each_output(Output::drain);
+    }
+
+    /// Calls `act` for both outputs. The stream whose last line is incomplete comes first, so that
+    /// the other stream does not interrupt the line.
+    fn for_each_output(
+        &mut self,
+        mut act: impl FnMut(&mut Output, Stream, &mut Vec<u8>, Option<&dyn Chunks>),
+    ) {
+        let stderr_first = self.stderr.is_inside_line();
+        let mut both = [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)];
+        if stderr_first {
+            both.reverse();
+        }
+        for (output, stream) in both {
+            act(output, stream, &mut self.buffer, self.context.chunks);
+        }
+    }
+}

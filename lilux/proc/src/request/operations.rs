@@ -1,0 +1,254 @@
+//! The requests of the operations `exec`, `spawn`, `kill` and `status`.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::MapAccess;
+
+use super::Program;
+use super::checks::{check_pid, check_seconds, check_text};
+use super::fields::{Fields, from_json};
+use crate::error::Error;
+use crate::text::OsText;
+
+/// Bytes kept of each output stream by default.
+pub const DEFAULT_OUTPUT_LIMIT: usize = 10 * 1024 * 1024;
+/// The largest output limit. A result with two such streams still fits a frame.
+pub const MAX_OUTPUT_LIMIT: usize = 1024 * 1024 * 1024;
+/// Seconds that a job may run by default.
+pub const DEFAULT_TIMEOUT: f64 = 300.0;
+/// The longest time span of a request: a leap year, in seconds.
+pub const MAX_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
+/// Default seconds between SIGTERM and SIGKILL when a job is ended early.
+pub const DEFAULT_JOB_GRACE: f64 = 0.2;
+/// Default seconds between SIGTERM and SIGKILL of the `kill` operation.
+pub const DEFAULT_KILL_GRACE: f64 = 3.0;
+
+/// What happens to processes that are still running when their job ends normally.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Background {
+    /// End them, and count them in the result.
+    #[default]
+    End,
+    /// Let them run. (A timeout or a cancel still ends the whole tree.)
+    Keep,
+}
+
+/// The `exec` operation.
+#[derive(Debug)]
+pub struct Exec {
+    /// What to run.
+    pub program: Program,
+    /// Text for the job's stdin; over a connection, the frame's payload can be used instead.
+    pub stdin: Option<OsText>,
+    /// Seconds; `None` means no limit.
+    pub timeout: Option<f64>,
+    /// Seconds between SIGTERM and SIGKILL on timeout or cancel.
+    pub grace: f64,
+    /// Bytes kept of each stream.
+    pub output_limit: usize,
+    /// Send output while the job runs.
+    pub stream: bool,
+    /// Include output in the result.
+    pub capture: bool,
+    /// See [`Background`].
+    pub background: Background,
+    /// All of stdout is also written to this file.
+    pub stdout_file: Option<OsText>,
+    /// All of stderr is also written to this file.
+    pub stderr_file: Option<OsText>,
+}
+
+impl Default for Exec {
+    fn default() -> Self {
+        Self {
+            program: Program::default(),
+            stdin: None,
+            timeout: Some(DEFAULT_TIMEOUT),
+            grace: DEFAULT_JOB_GRACE,
+            output_limit: DEFAULT_OUTPUT_LIMIT,
+            stream: false,
+            capture: true,
+            background: Background::default(),
+            stdout_file: None,
+            stderr_file: None,
+        }
+    }
+}
+
+impl Exec {
+    /// Reads and checks the request from a JSON object.
+    pub fn parse(json: &[u8]) -> Result<Self, Error> {
+        read_fields::<Self>("exec", json)?.checked()
+    }
+
+    /// Returns the request if every field is valid.
+    pub fn checked(self) -> Result<Self, Error> {
+        self.program.check()?;
+        if let Some(timeout) = self.timeout {
+            check_seconds("timeout", timeout, false)?;
+        }
+        check_seconds("grace", self.grace, true)?;
+        if self.output_limit > MAX_OUTPUT_LIMIT {
+            return Err(Error::OutputLimit(self.output_limit));
+        }
+        check_text("stdout_file", self.stdout_file.as_ref())?;
+        check_text("stderr_file", self.stderr_file.as_ref())?;
+        Ok(self)
+    }
+}
+
+impl Fields for Exec {
+    const NAMES: &'static [&'static [&'static str]] = &[
+        Program::NAMES[0],
+        &["stdin", "timeout", "grace", "output_limit", "stream", "capture", "background"],
+        &["stdout_file", "stderr_file"],
+    ];
+
+    fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "stdin" => self.stdin = map.next_value()?,
+            "timeout" => self.timeout = map.next_value()?,
+            "grace" => self.grace = map.next_value()?,
+            "output_limit" => self.output_limit = map.next_value()?,
+            "stream" => self.stream = map.next_value()?,
+            "capture" => self.capture = map.next_value()?,
+            "background" => self.background = map.next_value()?,
+            "stdout_file" => self.stdout_file = map.next_value()?,
+            "stderr_file" => self.stderr_file = map.next_value()?,
+            _ => return self.program.read(name, map),
+        }
+        Ok(true)
+    }
+}
+
+/// The `spawn` operation.
+#[derive(Debug, Default)]
+pub struct Spawn {
+    /// What to run.
+    pub program: Program,
+    /// stdout and stderr are appended to this file; without it they are discarded.
+    pub log_file: Option<OsText>,
+}
+
+impl Spawn {
+    /// Reads and checks the request from a JSON object.
+    pub fn parse(json: &[u8]) -> Result<Self, Error> {
+        read_fields::<Self>("spawn", json)?.checked()
+    }
+
+    /// Returns the request if every field is valid.
+    pub fn checked(self) -> Result<Self, Error> {
+        self.program.check()?;
+        check_text("log_file", self.log_file.as_ref())?;
+        Ok(self)
+    }
+}
+
+impl Fields for Spawn {
+    const NAMES: &'static [&'static [&'static str]] = &[Program::NAMES[0], &["log_file"]];
+
+    fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "log_file" => self.log_file = map.next_value()?,
+            _ => return self.program.read(name, map),
+        }
+        Ok(true)
+    }
+}
+
+/// The `kill` operation.
+#[derive(Debug)]
+pub struct Kill {
+    /// The process.
+    pub pid: i32,
+    /// Seconds between SIGTERM and SIGKILL.
+    pub grace: f64,
+    /// The start time that `spawn` reported. A process with another start time only reuses the pid
+    /// and is left alone.
+    pub start_time: Option<u64>,
+}
+
+impl Default for Kill {
+    fn default() -> Self {
+        Self { pid: 0, grace: DEFAULT_KILL_GRACE, start_time: None }
+    }
+}
+
+impl Kill {
+    /// Reads and checks the request from a JSON object.
+    pub fn parse(json: &[u8]) -> Result<Self, Error> {
+        read_fields::<Self>("kill", json)?.checked()
+    }
+
+    /// Returns the request if every field is valid.
+    pub fn checked(self) -> Result<Self, Error> {
+        check_pid(self.pid)?;
+        if self.pid == 1 {
+            return Err(Error::InitProcess);
+        }
+        check_seconds("grace", self.grace, true)?;
+        Ok(self)
+    }
+}
+
+impl Fields for Kill {
+    const NAMES: &'static [&'static [&'static str]] = &[&["pid", "grace", "start_time"]];
+    const REQUIRED: &'static [&'static str] = &["pid"];
+
+    fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "pid" => self.pid = map.next_value()?,
+            "grace" => self.grace = map.next_value()?,
+            "start_time" => self.start_time = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The `status` operation.
+#[derive(Debug, Default)]
+pub struct Status {
+    /// The process.
+    pub pid: i32,
+    /// See [`Kill::start_time`].
+    pub start_time: Option<u64>,
+}
+
+impl Status {
+    /// Reads and checks the request from a JSON object.
+    pub fn parse(json: &[u8]) -> Result<Self, Error> {
+        read_fields::<Self>("status", json)?.checked()
+    }
+
+    /// Returns the request if every field is valid.
+    pub fn checked(self) -> Result<Self, Error> {
+        check_pid(self.pid)?;
+        Ok(self)
+    }
+}
+
+impl Fields for Status {
+    const NAMES: &'static [&'static [&'static str]] = &[&["pid", "start_time"]];
+    const REQUIRED: &'static [&'static str] = &["pid"];
+
+    fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "pid" => self.pid = map.next_value()?,
+            "start_time" => self.start_time = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn read_fields<T: Fields>(op: &'static str, json: &[u8]) -> Result<T, Error> {
+    from_json(json).map_err(|error| Error::Field { op, error })
+}
+
+/// Converts seconds that passed the checks to a duration.
+pub fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)
+}

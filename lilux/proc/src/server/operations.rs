@@ -1,0 +1,146 @@
+//! What a server does for each request.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::jobs::Admission;
+use super::{Event, ReadTurn, Server};
+use crate::detach::spawn_detached;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::job::{self, Context, Control, EndRequest, Watch};
+use crate::platform::Platform;
+use crate::process;
+use crate::request::{self, Background, Exec, Operation};
+use crate::streams::Chunks;
+use crate::wake::Waker;
+
+#[derive(Serialize)]
+struct Found {
+    found: bool,
+}
+
+impl Server {
+    /// Carries out one request and answers it.
+    pub(super) fn handle(self: &Arc<Self>, frame: Frame, turn: ReadTurn<'_>, waker: &Waker) {
+        let (id, operation) = request::parse(&frame.header);
+        let done = operation.and_then(|operation| match &self.keeper {
+            Some(keeper) if self.is_for_keeper(&operation) => match operation {
+                // Only the worker itself may send these to the keeper.
+                Operation::Guard(_) | Operation::Unguard(_) => Err(Error::UnknownOperation),
+                _ => {
+                    keeper.send_raw_parts(&frame.header, vec![frame.payload]);
+                    Ok(())
+                }
+            },
+            _ => self.perform(id, operation, frame.payload, turn, waker),
+        });
+        if let Err(error) = done {
+            self.answers.refuse(id, &error);
+        }
+    }
+
+    /// True for processes that may outlive this one: the keeper starts them, because it does not
+    /// adopt. Without pidfds, only the parent of a process can wait for it, so the keeper also does
+    /// `kill` and `status`.
+    fn is_for_keeper(&self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Exec(exec) => exec.background == Background::Keep,
+            Operation::Spawn(_) | Operation::Guard(_) | Operation::Unguard(_) => true,
+            Operation::Cancel(target) | Operation::Pause(target) | Operation::Resume(target) => {
+                self.jobs.get(*target).is_none()
+            }
+            Operation::Kill(_) | Operation::Status(_) => {
+                self.launcher.platform == Platform::Portable
+            }
+        }
+    }
+
+    fn perform(
+        self: &Arc<Self>,
+        id: u64,
+        operation: Operation,
+        payload: Vec<u8>,
+        mut turn: ReadTurn<'_>,
+        waker: &Waker,
+    ) -> Result<(), Error> {
+        let platform = self.launcher.platform;
+        match operation {
+            Operation::Exec(exec) => self.exec(id, *exec, payload, turn, waker)?,
+            Operation::Spawn(spawn) => {
+                self.answers.result(id, &spawn_detached(&self.launcher, &spawn));
+            }
+            Operation::Kill(kill) => {
+                if !self.has_another_reader() {
+                    return Err(Error::Busy);
+                }
+                turn.hand_over();
+                self.answers.result(id, &process::kill(platform, &kill));
+            }
+            Operation::Status(status) => {
+                self.answers.result(id, &process::status(platform, &status)?);
+            }
+            Operation::Cancel(target) => {
+                self.control(id, target, |job| job.end(EndRequest::Cancel));
+            }
+            Operation::Pause(target) => self.control(id, target, |job| job.set_paused(true)),
+            Operation::Resume(target) => self.control(id, target, |job| job.set_paused(false)),
+            Operation::Guard(group) => self.guarded.guard(group),
+            Operation::Unguard(group) => self.guarded.unguard(group),
+        }
+        Ok(())
+    }
+
+    fn exec(
+        self: &Arc<Self>,
+        id: u64,
+        mut exec: Exec,
+        payload: Vec<u8>,
+        mut turn: ReadTurn<'_>,
+        waker: &Waker,
+    ) -> Result<(), Error> {
+        let input = match exec.stdin.take() {
+            None => payload,
+            Some(text) if payload.is_empty() => text.into_bytes(),
+            Some(_) => return Err(Error::StdinTwice),
+        };
+        if !self.has_another_reader() {
+            return Err(Error::Busy);
+        }
+        let control = Arc::new(Control::new(waker.clone()));
+        match self.jobs.admit(id, &control)? {
+            Admission::Admitted(1) if !turn.has_more() => {}
+            Admission::Admitted(_) => turn.hand_over(),
+            // The end of the connection is the answer.
+            Admission::Closing => return Ok(()),
+        }
+        let chunks = exec.stream.then(|| self.answers.chunks(id));
+        let context = Context {
+            launcher: &self.launcher,
+            supervision: &self.supervision,
+            control: &control,
+            chunks: chunks.as_ref().map(|chunks| chunks as &dyn Chunks),
+        };
+        let finished =
+            catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &context, &mut turn)));
+        if self.jobs.remove(id) {
+            // We ended the job. The end of the connection is the answer.
+            if self.jobs.are_done() {
+                let _ = self.events.send(Event::Idle);
+            }
+            return Ok(());
+        }
+        self.answers.exec_result(id, finished.map_err(|_| Error::Internal)?);
+        Ok(())
+    }
+
+    fn control(&self, id: u64, target: u64, act: impl Fn(&Control)) {
+        let control = self.jobs.get(target);
+        if let Some(control) = &control {
+            act(control);
+        }
+        self.answers.result(id, &Found { found: control.is_some() });
+    }
+}

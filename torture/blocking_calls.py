@@ -34,7 +34,7 @@ print("started", flush=True)
 try:
     with BlockingSubprocess() as blocking:
         config = {{"command": "sh", "args": ["-c", sys.argv[1]], "render": False, "grace": 0.05}}
-        blocking.execute(config).send(None)
+        blocking.execute(config)
 except HelperError as error:
     sys.exit(str(error))
 except KeyboardInterrupt:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from hypothesis import strategies as st
 from lilux.files.toml import load_toml
 from lilux.primitives.http_client.sse import SseEvent, SseEventTooLargeError, SseParser
-from lilux.primitives.lockfile import Lockfile, LockfileFault
+from lilux.primitives.lockfile import Lockfile
 from lilux.primitives.lockfile.format import decode_lockfile, encode_lockfile
+from lilux.primitives.lockfile.manager import LockfileFault
 from lilux.primitives.subprocess.wire import Answer, Decoder
 from lilux.runtime.env_resolver.dotenv import parse_dotenv
 from lockfiles import DOCUMENTED, document

@@ -22,8 +22,8 @@ from torture.scenario import Outcome
 SEED = 20261116
 CALLS_IN_FLIGHT = 6
 HELPER_ENDED = (
-    "lilux-proc ended unexpectedly while a request was in flight; whatever it had started is being "
-    "ended, and the next call starts a new helper: try again"
+    "lilux-proc ended unexpectedly during a call; its processes are being ended; "
+    "try again: the next call starts a new helper"
 )
 # Without a limit, a call that does not notice the end of the helper would wait forever.
 TIMEOUT_SECONDS = 30

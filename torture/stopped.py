@@ -9,9 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from lilux.primitives.errors import HelperError
-from lilux.primitives.subprocess import SubprocessPrimitive
-from lilux.primitives.subprocess import aio as helper
-from lilux.primitives.subprocess import binary as helper_binary
+from lilux.primitives.subprocess import SubprocessPrimitive, session
 from processes import wait_until
 
 from torture.helper_death import CALLS_IN_FLIGHT, TIMEOUT_SECONDS, only_helper
@@ -75,8 +73,8 @@ async def _end(script: str, mark: Mark, end: str) -> str | None:
 
 
 SILENT = (
-    "lilux-proc did not answer while a request was in flight; whatever it had started is being "
-    "ended, and the next call starts a new helper: try again"
+    "lilux-proc did not answer during a call; its processes are being ended; "
+    "try again: the next call starts a new helper"
 )
 PARTS = ("keeper", "guardian", "worker")
 
@@ -90,7 +88,7 @@ def helper_stopped(times: int, _folder: Path) -> Outcome:
     numbers = random.Random(SEED)
     failures: list[str] = []
     # A tenth of the usual timeouts, so that more rounds fit.
-    with patch.object(helper, "_ASK_SECONDS", 0.3), patch.object(helper_binary, "_END_SECONDS", 1):
+    with patch.object(session, "SILENCE_SECONDS", 0.9), patch.object(session, "END_SECONDS", 1):
         for turn in range(times):
             mark, part = Mark(numbers), PARTS[turn % len(PARTS)]
             found = asyncio.run(_stop_part(part, mark, numbers))

@@ -123,7 +123,7 @@ def test_a_lost_private_key_is_not_replaced(console: Console) -> None:
     done = console("init")
 
     assert done.code == 4
-    assert "has no private_key.pem beside it; restore the private key" in done.stderr
+    assert "has no private_key.pem next to it; restore the private key" in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

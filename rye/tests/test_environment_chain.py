@@ -173,14 +173,13 @@ def test_a_malformed_declaration_names_file_and_field(workshop: Workshop) -> Non
     with pytest.raises(ItemFormatError) as caught:
         resolve_chain_env([runtime, workshop.primitive()], workshop.context)
     assert str(caught.value) == (
-        f"{runtime.path}: env_config.env.N: expected text, got int; put it in quotes; "
-        "fix the env_config"
+        f"{runtime.path}: env_config.env.N: expected a string, got int; quote it"
     )
 
 
 def test_a_dotenv_that_is_not_text_is_an_error(workshop: Workshop) -> None:
     (workshop.project / ".env").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigurationError, match="is not UTF-8 text; mend or remove it"):
+    with pytest.raises(ConfigurationError, match="is not UTF-8 text; fix or remove it"):
         resolve_chain_env([workshop.primitive()], workshop.context)
 
 
@@ -213,7 +212,7 @@ def test_an_invalid_dotenv_is_an_error_every_time(workshop: Workshop) -> None:
     (workshop.project / ".env").write_bytes(b"\xff\n")
     environments = Environments(workshop.context)
     for _ in range(2):
-        with pytest.raises(ConfigurationError, match="is not UTF-8 text; mend or remove it"):
+        with pytest.raises(ConfigurationError, match="is not UTF-8 text; fix or remove it"):
             environments.resolve([workshop.primitive()])
 
 

@@ -236,5 +236,5 @@ def test_the_hint_of_the_primitive_is_kept(project: Project) -> None:
         config = {"url": url, "max_body_bytes": 10}
         project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config=config)
         result = project.run("tools/fetch")
-    assert result.metadata["hint"] == "raise it or ask for less"
-    assert (result.error or "").count("raise it or ask for less") == 1
+    assert result.metadata["hint"] == "raise it or request less"
+    assert (result.error or "").count("raise it or request less") == 1

@@ -136,8 +136,8 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int)
     with pytest.raises(ParameterError) as caught:
         read_token({}, path)
     assert str(caught.value) == (
-        f"invalid token: {path} is open to others (mode {mode:04o}); "
-        f"close it with: chmod 600 {path}"
+        f"invalid token: {path} is accessible to other users (mode {mode:04o}); "
+        f"run: chmod 600 {path}"
     )
 
 

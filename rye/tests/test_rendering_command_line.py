@@ -191,7 +191,7 @@ def test_a_number_too_large_to_spell_is_refused_by_name() -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         line("x", "n={n}", n=10**5000)
     assert str(caught.value) == (
-        "'a/tool': config.args[0]: parameter 'n' (int) cannot be written as JSON inside a text; "
+        "'a/tool': config.args[0]: parameter 'n' (int) cannot be written as JSON inside text; "
         "pass a string"
     )
     assert line("x", "{n}", n=10**1000).args == ["1" + "0" * 1000]

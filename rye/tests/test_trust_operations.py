@@ -201,8 +201,8 @@ class TestSigning:
         key = world.user / "keys" / "private_key.pem"
         key.chmod(0o644)
         message = (
-            f"cannot use your key: private key {key} is open to others (mode 0644); "
-            f"close it with: chmod 600 {key}"
+            f"cannot use your key: private key {key} is accessible to other users (mode 0644); "
+            f"run: chmod 600 {key}"
         )
         with pytest.raises(KeyStoreError, match=exactly(message)):
             sign_item(path, world.context)

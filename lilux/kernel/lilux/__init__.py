@@ -1,17 +1,16 @@
 """Lilux: a microkernel of stateless, async primitives.
 
-The names below are the public door. Each is loaded when it is first used, so that importing this
-package costs next to nothing.
+These are the public names. Each is imported on first use, so importing this package is fast.
 """
 
-# ruff: noqa: F401 - the imports at the end tell type checkers what __getattr__ gives
+# ruff: noqa: F401 - the imports at the end are for type checkers
 
 from lilux.exports import lazy_exports
 
-# Type checkers take this for typing's own, whose import would cost more than all the rest.
+# Type checkers treat this as typing.TYPE_CHECKING, without the cost of importing typing.
 TYPE_CHECKING = False
 
-_HOME = {
+_MODULES = {
     "AuthError": "lilux.primitives.errors",
     "AuthStore": "lilux.runtime.auth",
     "AuthenticationRequired": "lilux.primitives.errors",
@@ -50,10 +49,10 @@ _HOME = {
     "verify_signature": "lilux.primitives.signing",
 }
 
-__all__ = sorted(_HOME)  # noqa: PLE0605 - one list of names, kept beside their modules
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - the names are listed once, with their modules
 
 
-__getattr__ = lazy_exports(__name__, _HOME)
+__getattr__ = lazy_exports(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,7 @@
-"""The public door of a package whose parts are imported on first use.
+"""Packages whose public names are imported on first use.
 
-Starting up is part of the speed of every program built on Lilux, so importing a package loads none
-of its parts. A package lists its public names once, each with the module that defines it.
+Importing such a package loads none of its modules, which keeps the start of programs fast. The
+package lists its public names, each with the module that defines it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def lazy_exports(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of ``package``: ``homes`` maps each name to its module."""
+def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` for ``package``; ``modules`` maps each name to its module."""
 
     def load(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        module = modules.get(name)
+        if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         import sys
         from importlib import import_module
 
-        value = getattr(import_module(home), name)
+        value = getattr(import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
 

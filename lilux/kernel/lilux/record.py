@@ -1,16 +1,16 @@
-"""Records: dataclasses in all but the time that they take to define.
+"""Records: like dataclasses, but faster to define.
 
 ``@dataclass`` compiles new code for each class, most of a millisecond for a frozen one with slots,
-and its module imports a dozen others. A program that starts, does one thing and ends pays that for
-every record that it never uses. A :class:`Record` has its methods once, for all classes::
+and its module imports a dozen others. A short program pays that for every class, also for those
+that it never uses. All classes of :class:`Record` share the same methods::
 
     class Point(Record, frozen=True):
         x: int
         y: int = 0
 
-Type checkers see a dataclass, and so do ``dataclasses.fields``, ``asdict``, ``replace`` and
-``is_dataclass``. There is no ``__post_init__``, no ``InitVar``, and a record cannot be the base of
-another.
+Type checkers treat it as a dataclass, and so do ``dataclasses.fields``, ``asdict``, ``replace``
+and ``is_dataclass``. There is no ``__post_init__``, no ``InitVar``, and a record cannot extend
+another one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object) -> Callable[[type], type]:
-        """Only type checkers read it, and the import would cost more than this module."""
+        """Do nothing; only type checkers use it, and importing typing is slow."""
         return lambda kind: kind
 
 
@@ -53,13 +53,13 @@ def field(
     default_factory: Callable[[], Any] = _MISSING,
     repr: bool = True,  # noqa: A002 - as dataclasses call it
 ) -> Any:
-    """What ``dataclasses.field`` says, as far as records need it."""
+    """Describe a field, as ``dataclasses.field`` does."""
     return _Field(default, default_factory, shown=repr)
 
 
 @dataclass_transform(field_specifiers=(field,))
 class _RecordType(type):
-    """Turns annotations into slots, without compiling anything."""
+    """Turns annotations into slots, without compiling code."""
 
     _fields: dict[str, _Field]
     _put: dict[str, Callable[[object, Any], None]]
@@ -80,8 +80,8 @@ class _RecordType(type):
         for key in namespace.get("__annotations__", ()):
             given = namespace.pop(key, _MISSING)
             if given.__class__.__hash__ is None:
-                shared = "every object would share this default"
-                raise ValueError(f"{name}.{key}: {shared}; give it a default_factory")
+                shared = "all objects would share this default"
+                raise ValueError(f"{name}.{key}: {shared}; use a default_factory")
             fields[key] = given if isinstance(given, _Field) else _Field(given)
         for base in bases:
             if isinstance(base, _RecordType) and base is not Record:
@@ -95,11 +95,11 @@ class _RecordType(type):
         return made
 
     def __getattr__(cls, name: str) -> Any:
-        """The tables that making an object takes, when the first one is made."""
+        """Build the tables for ``__init__`` when the first object is created."""
         if name not in ("_put", "_defaults", "_factories"):
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
         if not cls._fields:
-            return {}  # not to be kept: all records would inherit those of the base
+            return {}  # not stored: all records would inherit it
         fields = cls._fields.items()
         cls._put = {key: getattr(cls, key).__set__ for key, _ in fields}
         cls._defaults = {key: one.default for key, one in fields if one.default is not _MISSING}
@@ -108,17 +108,17 @@ class _RecordType(type):
 
 
 class _DataclassFields:
-    """Made when somebody asks: the fields as the ``dataclasses`` module knows them."""
+    """The fields for the ``dataclasses`` module, built on use."""
 
     def __get__(self, instance: object, owner: _RecordType) -> dict[str, Any]:
         return _dataclass_fields(owner)
 
 
 class Record(metaclass=_RecordType):
-    """The base of all records; see the module."""
+    """The base of all records; see the module docstring."""
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]  # as of a dataclass that can be changed
+    __hash__ = None  # type: ignore[assignment]  # as for a mutable dataclass
 
     if not TYPE_CHECKING:
         __dataclass_fields__ = _DataclassFields()
@@ -147,14 +147,14 @@ class Record(metaclass=_RecordType):
 
     def __repr__(self) -> str:
         kind = type(self)
-        told = (f"{key}={getattr(self, key)!r}" for key, one in kind._fields.items() if one.shown)
-        return f"{kind.__qualname__}({', '.join(told)})"
+        shown = (f"{key}={getattr(self, key)!r}" for key, one in kind._fields.items() if one.shown)
+        return f"{kind.__qualname__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
         names = type(self)._fields
-        # Lists compare as a dataclass does: what is the same object is equal.
+        # As in a dataclass, a field that is the same object is equal.
         return [getattr(self, name) for name in names] == [getattr(other, name) for name in names]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -162,24 +162,24 @@ class Record(metaclass=_RecordType):
 
 
 class _Frozen(Record):
-    """What a frozen record has in the place of :class:`Record`."""
+    """The base of frozen records, replacing :class:`Record`."""
 
     __slots__ = ()
 
     if not TYPE_CHECKING:
 
         def __setattr__(self, name: str, value: object) -> None:
-            raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+            raise AttributeError(f"{type(self).__name__} is frozen: cannot change {name!r}")
 
         def __delattr__(self, name: str) -> None:
-            raise AttributeError(f"{type(self).__name__} cannot be changed: {name!r}")
+            raise AttributeError(f"{type(self).__name__} is frozen: cannot change {name!r}")
 
         def __hash__(self) -> int:
             return hash(tuple([getattr(self, key) for key in type(self)._fields]))
 
 
 def replaced(record: R, **changes: Any) -> R:
-    """A record like this one but for the changes, as ``dataclasses.replace`` makes it."""
+    """Return a copy of ``record`` with ``changes``, as ``dataclasses.replace`` does."""
     values = {key: getattr(record, key) for key in type(record)._fields}
     return type(record)(**{**values, **changes})
 
@@ -202,7 +202,7 @@ def _refuse_arguments(kind: _RecordType, given: dict[str, Any]) -> None:
         if name not in kind._fields:
             raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}")
     missing = [name for name in kind._fields if name not in given]
-    raise TypeError(f"{kind.__name__}() lacks the arguments {', '.join(missing)}")
+    raise TypeError(f"{kind.__name__}() is missing the arguments {', '.join(missing)}")
 
 
 def _restored(kind: type[Record], values: dict[str, Any]) -> Record:
@@ -219,8 +219,8 @@ def _dataclass_fields(kind: _RecordType) -> dict[str, Any]:
             options["default"] = one.default
         if one.factory is not _MISSING:
             options["default_factory"] = one.factory
-        told = kind.__annotations__[name]
-        described.append((name, told, dataclasses.field(**options)))
-    made: Any = dataclasses.make_dataclass(kind.__name__, described)
-    fields: dict[str, Any] = made.__dataclass_fields__
+        annotation = kind.__annotations__[name]
+        described.append((name, annotation, dataclasses.field(**options)))
+    equivalent: Any = dataclasses.make_dataclass(kind.__name__, described)
+    fields: dict[str, Any] = equivalent.__dataclass_fields__
     return fields

@@ -1,7 +1,7 @@
-"""SHA-256, by OpenSSL or by the interpreter itself.
+"""SHA-256, by OpenSSL or by the interpreter's implementation.
 
-OpenSSL's is several times as fast, but takes milliseconds to load: more than a program that hashes
-a few small files and ends would ever gain by it.
+OpenSSL hashes several times as fast, but takes milliseconds to load, which a short program that
+hashes a few small files does not regain.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Hash(Protocol):
-        """The hash of the bytes that were given."""
+        """A hash, as ``hashlib.sha256`` returns it."""
 
         def digest(self) -> bytes:
-            """32 bytes."""
+            """Return 32 bytes."""
 
         def hexdigest(self) -> str:
-            """64 lower-case hex digits."""
+            """Return 64 lower-case hex digits."""
 
 
 _make: Callable[[bytes], Hash] | None = None
 
 
 def sha256(data: bytes) -> Hash:
-    """What ``hashlib.sha256`` gives."""
+    """Hash ``data``, as ``hashlib.sha256`` does."""
     return (_make or _openssl())(data)
 
 
 def prefer_interpreter() -> None:
-    """Hash by the interpreter's own code from now on, unless OpenSSL's is in use already.
+    """Use the interpreter's implementation from now on, unless OpenSSL is already in use.
 
-    For a program that does one thing and ends.
+    For short programs.
     """
     global _make  # noqa: PLW0603 - one choice for the whole process
     if _make is None:
-        _make = _interpreters() or _openssl()
+        _make = _find_interpreter() or _openssl()
 
 
 def _openssl() -> Callable[[bytes], Hash]:
@@ -47,9 +47,8 @@ def _openssl() -> Callable[[bytes], Hash]:
     return found
 
 
-def _interpreters() -> Callable[[bytes], Hash] | None:
-    # One name up to Python 3.11, the other since; `random` looks for them in the same way. A
-    # distribution may have left them out.
+def _find_interpreter() -> Callable[[bytes], Hash] | None:
+    # `_sha256` up to Python 3.11, `_sha2` since 3.12. A distribution may omit them.
     for name in ("_sha256", "_sha2"):
         try:
             found: Callable[[bytes], Hash] = __import__(name).sha256

@@ -1,4 +1,4 @@
-"""What several of the kernel's test files start from."""
+"""Fixtures shared by the kernel's tests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from loopback_http import LoopbackServer, respond
+from process_transports import TRANSPORTS, Execute, open_transport
 
 
 @pytest.fixture
 def no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine's proxies are not to stand between a test and its own server."""
+    """Remove proxy variables, so that requests reach the test's server directly."""
     for name in list(os.environ):
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -20,7 +21,7 @@ def no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(no_proxy_variables: None) -> Iterator[LoopbackServer]:
-    """A server on loopback that says ``{"ok": true}`` at its root."""
+    """A server on loopback that returns ``{"ok": true}`` at its root."""
     with LoopbackServer() as running:
         running.on("/", respond(json={"ok": True}))
         yield running
@@ -40,3 +41,10 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(params=TRANSPORTS)
+def execute(request: pytest.FixtureRequest) -> Iterator[Execute]:
+    """Run a command, once over each transport of the process client."""
+    with open_transport(request.param) as run:
+        yield run

@@ -1,4 +1,4 @@
-"""atomic_write: a file is old or new and whole, in its final mode, and nothing else is left."""
+"""atomic_write: readers see the old file or the whole new one, and no other file remains."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def test_writes_a_new_file_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_writes_a_new_file_and_no_other(tmp_path: Path) -> None:
     atomic_write(tmp_path / "a", b"content")
     assert (tmp_path / "a").read_bytes() == b"content"
     assert names_in(tmp_path) == ["a"]
@@ -60,7 +60,7 @@ def test_accepts_the_longest_name_that_a_folder_allows(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["n" * 255]
 
 
-def test_an_old_reader_keeps_the_old_content(tmp_path: Path) -> None:
+def test_an_open_reader_keeps_the_old_content(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
     with path.open("rb") as reader:
@@ -86,7 +86,7 @@ def test_a_secret_is_never_readable_by_others_while_it_is_written(
     real_open, real_write = os.open, os.write
 
     def watching_open(*args: object, **kwargs: object) -> int:
-        fd = real_open(*args, **kwargs)  # type: ignore[arg-type]  # passed on as it came
+        fd = real_open(*args, **kwargs)  # type: ignore[arg-type]  # passed on unchanged
         status = os.fstat(fd)
         if stat.S_ISREG(status.st_mode):
             modes_at_open.append(stat.S_IMODE(status.st_mode))
@@ -174,7 +174,7 @@ def test_a_path_without_a_file_name_is_refused(tmp_path: Path, name: str) -> Non
     assert str(caught.value) == f"[Errno 21] not the name of a file; add one: '{path}'"
 
 
-def test_a_folder_in_the_place_of_the_file_is_left_and_named(tmp_path: Path) -> None:
+def test_a_folder_at_the_path_is_kept_and_named(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with pytest.raises(IsADirectoryError) as caught:
         atomic_write(tmp_path / "a", b"x")
@@ -191,7 +191,7 @@ def fail(_fd: int) -> None:
 
 
 @pytest.mark.parametrize(("fault", "error"), [(interrupt, KeyboardInterrupt), (fail, OSError)])
-def test_a_fault_before_the_rename_leaves_the_old_file_and_no_other(
+def test_a_fault_before_the_rename_leaves_only_the_old_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     fault: Callable[[int], None],
@@ -206,7 +206,41 @@ def test_a_fault_before_the_rename_leaves_the_old_file_and_no_other(
     assert names_in(tmp_path) == ["a"]
 
 
-def test_a_folder_that_cannot_be_synced_is_no_failure(
+def test_an_interrupt_right_after_the_rename_is_raised_and_the_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_rename = os.rename
+
+    def rename(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        real_rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        atomic_write(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert names_in(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("step", ["link", "unlink"])
+def test_an_interrupt_while_creating_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    real_step = getattr(os, step)
+
+    def interrupted(*args: str, **folders: int) -> None:
+        monkeypatch.undo()
+        real_step(*args, **folders)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        atomic_write(tmp_path / "a", b"new", create_only=True)
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert names_in(tmp_path) == ["a"]
+
+
+def test_a_folder_that_cannot_be_synced_is_not_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real_fsync = os.fsync
@@ -241,7 +275,7 @@ def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
         "except OSError as error:\n"
         "    print(error)\n"
     )
-    limit = 10_000  # the system refuses what goes beyond, after writing up to there
+    limit = 10_000  # the system writes up to this size, then refuses
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),

@@ -1,4 +1,4 @@
-"""AuthStore: what it stores, what it hands out, and what it refuses."""
+"""AuthStore: stored tokens, scopes, and refused values."""
 
 import asyncio
 import subprocess
@@ -19,7 +19,7 @@ def make_store(folder: Path, clock: Callable[[], float] = lambda: NOW, **more: A
     return AuthStore(storage_dir=folder / "auth", keychain=None, clock=clock, **more)
 
 
-def test_token_is_handed_out_until_it_is_cleared(tmp_path: Path) -> None:
+def test_token_is_returned_until_it_is_cleared(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     assert store.is_authenticated("github") is False
     store.set_token("github", "access-0")
@@ -39,16 +39,16 @@ def test_signature_is_the_documented_one(tmp_path: Path) -> None:
     assert asyncio.run(store.get_token("github", "repo")) == "access-0"
 
 
-def test_missing_token_is_told(tmp_path: Path) -> None:
+def test_missing_token_is_reported(tmp_path: Path) -> None:
     with pytest.raises(AuthenticationRequired) as raised:
         asyncio.run(make_store(tmp_path).get_token("github"))
 
     assert str(raised.value) == (
-        "no token is stored for 'github': authenticate and store one with set_token"
+        "no token is stored for 'github'; authenticate and store one with set_token"
     )
 
 
-def test_token_without_an_end_does_not_expire(tmp_path: Path) -> None:
+def test_token_without_a_lifetime_does_not_expire(tmp_path: Path) -> None:
     make_store(tmp_path).set_token("github", "access-0", expires_in=None)
     store = make_store(tmp_path, lambda: NOW * 1000)
 
@@ -57,15 +57,15 @@ def test_token_without_an_end_does_not_expire(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("refresh_token", "token_url", "lacking"),
+    ("refresh_token", "token_url", "missing"),
     [
         (None, "https://auth.test/token", "refresh token"),
         (None, None, "refresh token"),
         ("refresh-0", None, "token_url to refresh it at"),
     ],
 )
-def test_expired_token_that_cannot_be_refreshed_is_told(
-    tmp_path: Path, refresh_token: str | None, token_url: str | None, lacking: str
+def test_expired_token_that_cannot_be_refreshed_is_reported(
+    tmp_path: Path, refresh_token: str | None, token_url: str | None, missing: str
 ) -> None:
     store = make_store(tmp_path)
     store.set_token("github", "access-0", refresh_token, expires_in=0, token_url=token_url)
@@ -74,13 +74,13 @@ def test_expired_token_that_cannot_be_refreshed_is_told(
         asyncio.run(store.get_token("github"))
 
     assert str(raised.value) == (
-        f"the token of 'github' has expired and has no {lacking}"
-        ": authenticate again and store the new token with set_token"
+        f"the token of 'github' has expired and has no {missing}"
+        "; authenticate again and store the new token with set_token"
     )
     assert store.is_authenticated("github") is False
 
 
-def test_expired_token_that_can_be_refreshed_counts_as_authenticated(tmp_path: Path) -> None:
+def test_expired_token_that_can_be_refreshed_is_authenticated(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     store.set_token(
         "github", "access-0", "refresh-0", expires_in=0, token_url="https://auth.test/token"
@@ -108,7 +108,7 @@ def test_scope_that_was_not_granted_is_named(tmp_path: Path, scopes: list[str] |
 
     assert str(raised.value) == (
         "the token of 'github' lacks the scope 'admin'"
-        ": authenticate again with that scope and store the new token with set_token"
+        "; authenticate again with that scope and store the new token with set_token"
     )
 
 
@@ -130,14 +130,14 @@ def test_scope_that_was_not_granted_is_named(tmp_path: Path, scopes: list[str] |
             {"client_id": "client", "client_secret": "secret\udc80"},
             "client_secret must be one or more printable ASCII characters",
         ),
-        ({"client_secret": "secret"}, "client_secret was given without client_id: pass both"),
+        ({"client_secret": "secret"}, "client_secret was given without client_id; pass both"),
         ({"client_auth": "digest"}, "client_auth must be 'basic' or 'body'"),
         ({"expires_in": float("nan")}, "expires_in must be a finite number of seconds"),
         ({"expires_in": 10**400}, "expires_in must be a finite number of seconds"),
         ({"scopes": ["ré"]}, "scopes must be one or more printable ASCII characters"),
     ],
 )
-def test_value_that_cannot_be_right_is_refused_and_not_repeated(
+def test_invalid_value_is_refused_and_not_repeated(
     tmp_path: Path, values: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=r"must|without") as raised:
@@ -167,7 +167,7 @@ def test_value_of_another_type_is_refused(
     assert str(raised.value) == message
 
 
-def test_asking_with_something_that_is_no_name_is_refused(tmp_path: Path) -> None:
+def test_invalid_argument_is_refused(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     scope: Any = ["repo"]
 
@@ -176,11 +176,11 @@ def test_asking_with_something_that_is_no_name_is_refused(tmp_path: Path) -> Non
     for ask in (store.is_authenticated, store.clear_token):
         with pytest.raises(ValueError, match=r"^service must be a name of printable characters$"):
             ask("")
-    with pytest.raises(ValueError, match=r"^refresh_timeout must be above 0 seconds$"):
+    with pytest.raises(ValueError, match=r"^refresh_timeout must be greater than 0 seconds$"):
         make_store(tmp_path, refresh_timeout=0)
 
 
-def test_records_do_not_show_their_secrets() -> None:
+def test_repr_of_a_record_has_no_secrets() -> None:
     record = TokenRecord(
         service="github",
         access_token="access-secret",
@@ -195,7 +195,7 @@ def test_records_do_not_show_their_secrets() -> None:
         assert "secret" not in text
 
 
-def test_another_store_sees_at_once_what_was_stored_and_cleared(tmp_path: Path) -> None:
+def test_another_store_sees_changes_at_once(tmp_path: Path) -> None:
     writer, reader = make_store(tmp_path), make_store(tmp_path)
     for token in ("access-0", "access-1"):
         writer.set_token("github", token)
@@ -207,29 +207,27 @@ def test_another_store_sees_at_once_what_was_stored_and_cleared(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("http://auth.test/token", "token_url must be https: plain http is for loopback only"),
-        ("ftp://127.0.0.1/token", "token_url must be https: plain http is for loopback only"),
-        ("http://127.0.0.1.evil.test/", "token_url must be https: plain http is for loopback only"),
-        ("http://localhost.evil.test/", "token_url must be https: plain http is for loopback only"),
+        ("http://auth.test/token", "token_url must be https; plain http is for loopback only"),
+        ("ftp://127.0.0.1/token", "token_url must be https; plain http is for loopback only"),
+        ("http://127.0.0.1.evil.test/", "token_url must be https; plain http is for loopback only"),
+        ("http://localhost.evil.test/", "token_url must be https; plain http is for loopback only"),
         (
             "https://me:client-secret@auth.test/",
-            "token_url holds a user or password: pass client_id and client_secret",
+            "token_url contains a user or password; pass client_id and client_secret",
         ),
-        ("https://auth.test/#part", "token_url has a fragment: leave out what follows '#'"),
-        ("token", "token_url is not a URL: pass one like https://host/token"),
-        ("https://", "token_url is not a URL: pass one like https://host/token"),
-        ("https://auth.test:port/", "token_url is not a URL: pass one like https://host/token"),
-        ("https://[::1", "token_url is not a URL: pass one like https://host/token"),
+        ("https://auth.test/#part", "token_url has a fragment; remove '#' and the text after it"),
+        ("token", "token_url is not a URL; pass one such as https://host/token"),
+        ("https://", "token_url is not a URL; pass one such as https://host/token"),
+        ("https://auth.test:port/", "token_url is not a URL; pass one such as https://host/token"),
+        ("https://[::1", "token_url is not a URL; pass one such as https://host/token"),
         (
             "http://127.0.0.1\\@evil.test/",
-            "token_url is not a URL: pass one like https://host/token",
+            "token_url is not a URL; pass one such as https://host/token",
         ),
         ("https://auth.test/\n", "token_url must be one or more printable ASCII characters"),
     ],
 )
-def test_token_url_that_would_give_the_secret_away_is_refused(
-    tmp_path: Path, url: str, message: str
-) -> None:
+def test_unsafe_token_url_is_refused(tmp_path: Path, url: str, message: str) -> None:
     store = AuthStore(storage_dir=tmp_path / "auth", keychain=None)
 
     with pytest.raises(ValueError, match="token_url") as raised:
@@ -247,7 +245,7 @@ def test_token_url_that_would_give_the_secret_away_is_refused(
         "http://[::1]:8080/token",
     ],
 )
-def test_token_url_that_is_safe_is_accepted(tmp_path: Path, url: str) -> None:
+def test_safe_token_url_is_accepted(tmp_path: Path, url: str) -> None:
     store = AuthStore(storage_dir=tmp_path / "auth", keychain=None)
 
     store.set_token("github", "access-0", "refresh-0", token_url=url)
@@ -255,7 +253,7 @@ def test_token_url_that_is_safe_is_accepted(tmp_path: Path, url: str) -> None:
     assert store.is_authenticated("github") is True
 
 
-def test_import_brings_no_heavy_module_along() -> None:
+def test_import_loads_no_heavy_module() -> None:
     script = (
         "import sys, lilux.runtime.auth\n"
         "heavy = {'asyncio', 'concurrent', 'cryptography', 'httpx2', 'keyring', 'msgspec'}\n"

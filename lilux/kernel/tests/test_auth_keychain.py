@@ -1,4 +1,4 @@
-"""Tokens in a keychain: used where there is a good one, and its failures told."""
+"""Tokens in a keychain: which backends are used, and how failures are reported."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from lilux.runtime.auth.keychain import find_keychain, is_recommended
 
 
 class MemoryKeychain:
-    """A keychain that lives as long as the object, with the methods of a keyring backend."""
+    """A keychain in memory, with the methods of a keyring backend."""
 
     def __init__(self) -> None:
         self.secrets: dict[tuple[str, str], str] = {}
@@ -34,7 +34,7 @@ class MemoryKeychain:
 
 
 class LockedKeychain:
-    """A keychain whose owner is away; its errors hold what it was given, as some backends' do."""
+    """A locked keychain; its errors contain its arguments, as those of some backends do."""
 
     def get_password(self, service: str, username: str, /) -> str | None:
         raise RuntimeError(f"{service} {username} is locked")
@@ -55,7 +55,7 @@ def token_of(store: AuthStore, service: str) -> str:
     return asyncio.run(store.get_token(service))
 
 
-def test_keychain_comes_before_the_folder(folder: Path) -> None:
+def test_keychain_takes_precedence_over_the_folder(folder: Path) -> None:
     keychain = MemoryKeychain()
     store = AuthStore("app", folder, keychain=keychain)
 
@@ -79,7 +79,7 @@ def test_keychain_entry_is_cleared(folder: Path) -> None:
     assert store.is_authenticated("github") is False
 
 
-def test_keychain_alone_keeps_its_locks_in_a_private_folder_of_the_user(
+def test_locks_of_a_keychain_without_a_folder_are_private_to_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -93,7 +93,7 @@ def test_keychain_alone_keeps_its_locks_in_a_private_folder_of_the_user(
     assert token_of(store, "github") == "access-secret"
 
 
-def test_lock_folder_planted_by_somebody_else_is_refused(
+def test_lock_folder_created_by_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -105,8 +105,8 @@ def test_lock_folder_planted_by_somebody_else_is_refused(
         AuthStore(keychain=MemoryKeychain()).set_token("github", "access-secret")
 
     assert str(raised.value) == (
-        f"the lock folder {locks} is not yours alone"
-        ": pass storage_dir, a folder of your own, to AuthStore"
+        f"the lock folder {locks} is not private to you"
+        "; pass storage_dir, a folder that you own, to AuthStore"
     )
 
 
@@ -125,8 +125,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at descriptors in /proc")
-def test_lock_file_that_was_removed_while_it_was_waited_for_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads descriptors in /proc")
+def test_lock_file_removed_during_the_wait_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with ThreadPoolExecutor(1) as threads:
         with locked(path):
@@ -149,15 +149,15 @@ def test_entry_of_another_service_in_the_keychain_is_refused(folder: Path) -> No
         token_of(store, "public")
 
     assert str(raised.value) == (
-        "what is stored for 'public' is not its token"
-        ": clear it with clear_token('public') and authenticate again"
+        "the data stored for 'public' is not a token"
+        "; clear it with clear_token('public') and authenticate again"
     )
 
 
 @pytest.mark.parametrize(
     "entry", ["", "{}", "nonsense", '{"service":"github","access_token":7}', '["access-secret"]']
 )
-def test_nonsense_in_the_keychain_is_refused(folder: Path, entry: str) -> None:
+def test_malformed_entry_in_the_keychain_is_refused(folder: Path, entry: str) -> None:
     keychain = MemoryKeychain()
     keychain.secrets["app", "github"] = entry
 
@@ -165,12 +165,12 @@ def test_nonsense_in_the_keychain_is_refused(folder: Path, entry: str) -> None:
         AuthStore("app", folder, keychain=keychain).is_authenticated("github")
 
     assert str(raised.value) == (
-        "what is stored for 'github' is not its token"
-        ": clear it with clear_token('github') and authenticate again"
+        "the data stored for 'github' is not a token"
+        "; clear it with clear_token('github') and authenticate again"
     )
 
 
-def test_locked_keychain_is_told_without_the_secret(folder: Path) -> None:
+def test_locked_keychain_is_reported_without_the_secret(folder: Path) -> None:
     store = AuthStore("app", folder, keychain=LockedKeychain())
 
     with pytest.raises(LiluxError) as storing:
@@ -179,7 +179,7 @@ def test_locked_keychain_is_told_without_the_secret(folder: Path) -> None:
         store.is_authenticated("github")
 
     assert type(storing.value) is type(reading.value) is ConfigurationError
-    advice = ": unlock it, or pass keychain=None and a storage_dir to AuthStore"
+    advice = "; unlock it, or pass keychain=None and a storage_dir to AuthStore"
     assert str(storing.value) == (
         f"the keychain did not store the token of 'github' (RuntimeError){advice}"
     )
@@ -211,11 +211,11 @@ class _Unable:
     [(_Ranked(5), True), (_Ranked(1), True), (_Ranked(0.5), False), (_Ranked(-1), False)],
     ids=["os", "lowest", "plain text", "null"],
 )
-def test_only_recommended_backends_count_as_a_keychain(backend: object, verdict: bool) -> None:
+def test_only_recommended_backends_are_used(backend: object, verdict: bool) -> None:
     assert is_recommended(backend) is verdict
 
 
-def test_backend_that_cannot_work_here_is_no_keychain() -> None:
+def test_backend_that_raises_from_its_priority_is_not_used() -> None:
     assert is_recommended(_Unable()) is False
 
 

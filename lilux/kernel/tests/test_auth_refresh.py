@@ -1,4 +1,4 @@
-"""The refresh_token grant against a real endpoint: what is sent, what is taken, what is refused."""
+"""The refresh_token grant against a real endpoint: requests, accepted and refused responses."""
 
 import asyncio
 import base64
@@ -17,7 +17,7 @@ SECRETS = ("access-0", "refresh-0", "client-secret")
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -51,7 +51,7 @@ def expired_store(
 
 
 def failure(store: AuthStore) -> str:
-    """The message of the refresh that fails, after a look for secrets in all that is printed."""
+    """Return the message of a failing refresh, after checking that no secret is printed."""
     with pytest.raises(RefreshError) as raised:
         asyncio.run(store.get_token("github"))
     printed = "".join(traceback.format_exception(raised.value))
@@ -115,7 +115,7 @@ def test_refresh_token_that_is_not_rotated_is_kept(tmp_path: Path, clock: Clock)
     assert [request.form["refresh_token"] for request in server.requests] == ["refresh-0"] * 2
 
 
-def test_token_is_refreshed_a_little_before_its_end(tmp_path: Path, clock: Clock) -> None:
+def test_token_is_refreshed_shortly_before_it_expires(tmp_path: Path, clock: Clock) -> None:
     with TokenServer() as server:
         store = expired_store(tmp_path, server.url, clock)
         clock.now -= 3601 - 3569
@@ -125,7 +125,7 @@ def test_token_is_refreshed_a_little_before_its_end(tmp_path: Path, clock: Clock
         assert asyncio.run(store.get_token("github")) == "access-1"
 
 
-def test_short_lived_token_is_usable_for_most_of_its_life(tmp_path: Path, clock: Clock) -> None:
+def test_short_lived_token_is_usable_for_most_of_its_lifetime(tmp_path: Path, clock: Clock) -> None:
     store = AuthStore(storage_dir=tmp_path / "auth", keychain=None, clock=clock)
     store.set_token("github", "access-0", expires_in=10)
     clock.now += 8.9
@@ -134,7 +134,7 @@ def test_short_lived_token_is_usable_for_most_of_its_life(tmp_path: Path, clock:
 
 
 @pytest.mark.parametrize("said", [{}, {"expires_in": "7200"}, {"expires_in": 7200.5}])
-def test_lifetime_may_be_left_out_or_be_text(
+def test_lifetime_may_be_missing_or_a_string(
     tmp_path: Path, clock: Clock, said: dict[str, object]
 ) -> None:
     with TokenServer(lambda _: json_answer(200, access_token="access-new", **said)) as server:
@@ -182,7 +182,7 @@ def test_confidential_client_can_authenticate_in_the_form(tmp_path: Path, clock:
     assert request.form["client_secret"] == "client-secret &="
 
 
-def test_public_client_names_itself_in_the_form(tmp_path: Path, clock: Clock) -> None:
+def test_public_client_sends_its_id_in_the_form(tmp_path: Path, clock: Clock) -> None:
     with TokenServer() as server:
         store = expired_store(tmp_path, server.url, clock, client_id="client")
         asyncio.run(store.get_token("github"))
@@ -205,7 +205,7 @@ def test_proxy_from_the_environment_does_not_see_loopback(
         assert proxy.requests == []
 
 
-def test_scopes_stay_when_the_answer_names_none(tmp_path: Path, clock: Clock) -> None:
+def test_scopes_are_kept_if_the_response_has_none(tmp_path: Path, clock: Clock) -> None:
     with TokenServer() as server:
         store = expired_store(tmp_path, server.url, clock)
 
@@ -213,7 +213,7 @@ def test_scopes_stay_when_the_answer_names_none(tmp_path: Path, clock: Clock) ->
         assert asyncio.run(store.get_token("github", scope="user repo")) == "access-1"
 
 
-def test_scope_that_the_refresh_took_away_is_missed(tmp_path: Path, clock: Clock) -> None:
+def test_scope_that_a_refresh_no_longer_grants_is_reported(tmp_path: Path, clock: Clock) -> None:
     with TokenServer(lambda _: json_answer(access_token="access-new", scope="user")) as server:
         store = expired_store(tmp_path, server.url, clock)
 
@@ -223,11 +223,11 @@ def test_scope_that_the_refresh_took_away_is_missed(tmp_path: Path, clock: Clock
 
     assert str(raised.value) == (
         "the token of 'github' lacks the scope 'repo'"
-        ": authenticate again with that scope and store the new token with set_token"
+        "; authenticate again with that scope and store the new token with set_token"
     )
 
 
-def test_missing_scope_is_told_without_a_refresh(tmp_path: Path, clock: Clock) -> None:
+def test_missing_scope_is_reported_without_a_refresh(tmp_path: Path, clock: Clock) -> None:
     with TokenServer() as server:
         store = expired_store(tmp_path, server.url, clock)
 
@@ -244,15 +244,19 @@ CHECK_CLIENT = "check token_url, client_id and client_secret, and store them wit
 @pytest.mark.parametrize(
     ("status", "error", "message"),
     [
-        (400, "invalid_grant", f"refused it (invalid_grant); {AUTHENTICATE}"),
-        (401, "invalid_client", f"refused it (invalid_client); {CHECK_CLIENT}"),
-        (200, "invalid_grant", f"refused it (invalid_grant); {AUTHENTICATE}"),
-        (503, "temporarily_unavailable", "refused it (temporarily_unavailable); try again later"),
+        (400, "invalid_grant", f"refused the request (invalid_grant); {AUTHENTICATE}"),
+        (401, "invalid_client", f"refused the request (invalid_client); {CHECK_CLIENT}"),
+        (200, "invalid_grant", f"refused the request (invalid_grant); {AUTHENTICATE}"),
+        (
+            503,
+            "temporarily_unavailable",
+            "refused the request (temporarily_unavailable); try again later",
+        ),
         (400, "refresh-0", f"answered HTTP 400; {CHECK_CLIENT}"),
         (200, "refresh-0", f"answered HTTP 200; {CHECK_CLIENT}"),
     ],
 )
-def test_refusal_is_told_without_what_the_endpoint_echoes(
+def test_refusal_is_reported_without_the_text_of_the_endpoint(
     tmp_path: Path, clock: Clock, status: int, error: str, message: str
 ) -> None:
     def refuse(request: TokenRequest) -> Answer:
@@ -270,7 +274,7 @@ def test_refusal_is_told_without_what_the_endpoint_echoes(
     ("status", "advice"),
     [(500, "try again later"), (429, "try again later"), (404, CHECK_CLIENT), (204, CHECK_CLIENT)],
 )
-def test_other_status_is_told(tmp_path: Path, clock: Clock, status: int, advice: str) -> None:
+def test_other_status_is_reported(tmp_path: Path, clock: Clock, status: int, advice: str) -> None:
     with TokenServer(lambda _: Answer(status=status)) as server:
         store = expired_store(tmp_path, server.url, clock)
 
@@ -312,30 +316,30 @@ def test_failed_refresh_keeps_the_refresh_token_for_the_next_try(
         b'{"access_token": "a", "expires_in": 1' + b"0" * 400 + b"}",
     ],
 )
-def test_answer_that_is_no_token_is_refused(tmp_path: Path, clock: Clock, body: bytes) -> None:
+def test_response_that_is_not_a_token_is_refused(tmp_path: Path, clock: Clock, body: bytes) -> None:
     with TokenServer(lambda _: Answer(body=[body])) as server:
         store = expired_store(tmp_path, server.url, clock)
 
-        assert failure(store) == f"answered with something that is no token; {CHECK_CLIENT}"
+        assert failure(store) == f"did not return a valid token; {CHECK_CLIENT}"
 
 
-def test_huge_answer_is_not_read_to_its_end(tmp_path: Path, clock: Clock) -> None:
+def test_huge_response_is_not_read_to_its_end(tmp_path: Path, clock: Clock) -> None:
     with TokenServer(lambda _: Answer(body=iter(lambda: b" " * 65536, b""))) as server:
         store = expired_store(tmp_path, server.url, clock)
 
         assert failure(store) == f"answered with more than 262144 bytes; {CHECK_CLIENT}"
 
 
-def test_packed_answer_is_not_unpacked(tmp_path: Path, clock: Clock) -> None:
+def test_compressed_response_is_not_decompressed(tmp_path: Path, clock: Clock) -> None:
     packed = Answer(headers={"Content-Encoding": "gzip"}, body=[b"\x1f\x8b\x08"])
     with TokenServer(lambda _: packed) as server:
         store = expired_store(tmp_path, server.url, clock)
 
-        assert failure(store) == f"answered with something that is no token; {CHECK_CLIENT}"
+        assert failure(store) == f"did not return a valid token; {CHECK_CLIENT}"
         assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
-def test_endpoint_that_does_not_answer_is_given_up(tmp_path: Path, clock: Clock) -> None:
+def test_silent_endpoint_times_out(tmp_path: Path, clock: Clock) -> None:
     with TokenServer() as server:
         server.hold()
         store = expired_store(tmp_path, server.url, clock, refresh_timeout=0.3)
@@ -343,11 +347,11 @@ def test_endpoint_that_does_not_answer_is_given_up(tmp_path: Path, clock: Clock)
         assert failure(store) == "did not answer within 0.3 s; try again later"
 
 
-def test_endpoint_that_drips_is_given_up_in_the_same_time(tmp_path: Path, clock: Clock) -> None:
+def test_dripping_endpoint_times_out_as_well(tmp_path: Path, clock: Clock) -> None:
     hung_up = threading.Event()
 
     def drip() -> Iterator[bytes]:
-        # Each byte comes well within a timeout for one read; the whole never ends.
+        # Each byte comes well within a timeout for one read; the body never ends.
         while not hung_up.wait(0.02):
             yield b" "
 
@@ -358,7 +362,7 @@ def test_endpoint_that_drips_is_given_up_in_the_same_time(tmp_path: Path, clock:
         hung_up.set()
 
 
-def test_endpoint_that_is_not_there_is_told(tmp_path: Path, clock: Clock) -> None:
+def test_unreachable_endpoint_is_reported(tmp_path: Path, clock: Clock) -> None:
     with TokenServer() as server:
         url = server.url
     store = expired_store(tmp_path, url, clock)
@@ -378,7 +382,7 @@ def test_redirect_does_not_take_the_refresh_token_elsewhere(tmp_path: Path, cloc
         assert elsewhere.requests == []
 
 
-def test_endpoint_may_answer_in_chunks(tmp_path: Path, clock: Clock) -> None:
+def test_endpoint_may_respond_in_chunks(tmp_path: Path, clock: Clock) -> None:
     body = json.dumps({"access_token": "access-new"}).encode()
     pieces = [bytes([byte]) for byte in body]
     with TokenServer(lambda _: Answer(body=pieces)) as server:

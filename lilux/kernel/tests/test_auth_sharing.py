@@ -1,4 +1,4 @@
-"""One refresh for tasks, threads and processes that ask at once, and nothing lost on the way."""
+"""Concurrent tasks, threads and processes share one refresh, and no token is lost."""
 
 import asyncio
 import contextlib
@@ -20,12 +20,11 @@ from oauth_server import DEADLINE_SECONDS, TokenServer, json_answer
 NOW = 1_000_000.0
 
 
-class Looks:
-    """A clock that counts how often it was looked at.
+class CountingClock:
+    """A clock that counts how often it was read.
 
-    A store looks at it after it has read the stored token: a caller that has looked has seen
-    that token expired, and will ask for a refresh whatever happens to the file then. The refresh
-    itself looks once more before it asks the endpoint.
+    A store reads it after loading the stored token: a caller that has read the clock has seen an
+    expired token and will request a refresh. The refresh reads it once more before its request.
     """
 
     def __init__(self, now: float) -> None:
@@ -42,7 +41,7 @@ class Looks:
     def wait_for(self, count: int) -> None:
         with self._changed:
             seen = self._changed.wait_for(lambda: self._count >= count, DEADLINE_SECONDS)
-        assert seen, f"{self._count} of {count} callers looked at the clock"
+        assert seen, f"{self._count} of {count} callers read the clock"
 
 
 def make_store(folder: Path, clock: Callable[[], float] = lambda: NOW, **more: Any) -> AuthStore:
@@ -61,12 +60,12 @@ def refresh_lock(folder: Path) -> Path:
 
 
 def test_tasks_of_one_loop_share_one_refresh(tmp_path: Path) -> None:
-    looks = Looks(NOW)
+    clock = CountingClock(NOW)
 
     async def ask_all(server: TokenServer) -> list[str]:
-        store = make_store(tmp_path, looks)
+        store = make_store(tmp_path, clock)
         tasks = [asyncio.create_task(store.get_token("github")) for _ in range(50)]
-        await asyncio.to_thread(looks.wait_for, 51)
+        await asyncio.to_thread(clock.wait_for, 51)
         await asyncio.to_thread(server.wait_for_requests, 1)
         server.release()
         return await asyncio.gather(*tasks)
@@ -80,19 +79,19 @@ def test_tasks_of_one_loop_share_one_refresh(tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
-def test_loops_in_several_threads_with_stores_of_their_own_share_one_refresh(
+def test_loops_in_several_threads_share_one_refresh(
     tmp_path: Path,
 ) -> None:
-    looks = Looks(NOW)
+    clock = CountingClock(NOW)
 
     def ask() -> str:
-        return asyncio.run(make_store(tmp_path, looks).get_token("github"))
+        return asyncio.run(make_store(tmp_path, clock).get_token("github"))
 
     with TokenServer() as server, ThreadPoolExecutor(8) as threads:
         server.hold()
         store_expired(tmp_path, server.url)
         asked = [threads.submit(ask) for _ in range(8)]
-        looks.wait_for(9)
+        clock.wait_for(9)
         server.wait_for_requests(1)
         server.release()
         tokens = [future.result(DEADLINE_SECONDS) for future in asked]
@@ -111,7 +110,7 @@ def clock():
     global said
     if not said:
         said = True
-        print("looked", flush=True)
+        print("read", flush=True)
     return {NOW}
 
 async def main():
@@ -148,7 +147,7 @@ def test_processes_share_one_refresh(tmp_path: Path) -> None:
         server.hold()
         store_expired(tmp_path, server.url)
         children = [start(ASKING_PROCESS, str(tmp_path / "auth")) for _ in range(3)]
-        assert [read_line(child) for child in children] == ["looked"] * 3
+        assert [read_line(child) for child in children] == ["read"] * 3
         server.wait_for_requests(1)
         server.release()
         tokens = [finish(child) for child in children]
@@ -157,7 +156,7 @@ def test_processes_share_one_refresh(tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
-def test_process_that_is_killed_in_its_refresh_does_not_block_others(tmp_path: Path) -> None:
+def test_process_killed_during_its_refresh_does_not_block_others(tmp_path: Path) -> None:
     with TokenServer(lambda _: json_answer(access_token="access-new")) as server:
         server.hold()
         store_expired(tmp_path, server.url)
@@ -187,15 +186,15 @@ def test_services_are_refreshed_independently(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cancelled", [0, 1], ids=["first", "second"])
-def test_cancelled_caller_does_not_take_the_others_along(tmp_path: Path, cancelled: int) -> None:
-    looks = Looks(NOW)
+def test_cancelled_caller_does_not_cancel_the_others(tmp_path: Path, cancelled: int) -> None:
+    clock = CountingClock(NOW)
 
     async def ask_and_cancel(server: TokenServer) -> str:
-        store = make_store(tmp_path, looks)
+        store = make_store(tmp_path, clock)
         tasks = [asyncio.create_task(store.get_token("github"))]
         await asyncio.to_thread(server.wait_for_requests, 1)
         tasks.append(asyncio.create_task(store.get_token("github")))
-        await asyncio.to_thread(looks.wait_for, 3)
+        await asyncio.to_thread(clock.wait_for, 3)
         leaver = tasks.pop(cancelled)
         leaver.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -211,7 +210,7 @@ def test_cancelled_caller_does_not_take_the_others_along(tmp_path: Path, cancell
     assert len(server.requests) == 1
 
 
-def test_refresh_that_nobody_waits_for_any_more_is_still_stored(tmp_path: Path) -> None:
+def test_refresh_without_waiting_callers_is_still_stored(tmp_path: Path) -> None:
     async def ask_and_leave(server: TokenServer) -> None:
         task = asyncio.create_task(make_store(tmp_path).get_token("github"))
         await asyncio.to_thread(server.wait_for_requests, 1)
@@ -244,7 +243,7 @@ print("leaving", flush=True)
 """
 
 
-def test_process_that_leaves_stores_the_rotated_refresh_token_first(tmp_path: Path) -> None:
+def test_exiting_process_stores_the_rotated_refresh_token_first(tmp_path: Path) -> None:
     with TokenServer() as server:
         server.hold()
         store_expired(tmp_path, server.url)
@@ -282,8 +281,8 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="warns of a fork among threads")
-def test_process_forked_during_a_refresh_can_ask_too(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python warns about a fork with threads")
+def test_process_forked_during_a_refresh_gets_the_token(tmp_path: Path) -> None:
     with TokenServer() as server:
         server.hold()
         store_expired(tmp_path, server.url)
@@ -334,16 +333,16 @@ def test_token_cleared_during_a_refresh_does_not_come_back(tmp_path: Path) -> No
     assert make_store(tmp_path).is_authenticated("github") is False
 
 
-def test_callers_that_share_a_failure_get_an_error_each(tmp_path: Path) -> None:
-    looks = Looks(NOW)
+def test_callers_that_share_a_failure_get_separate_errors(tmp_path: Path) -> None:
+    clock = CountingClock(NOW)
 
     async def ask_twice(server: TokenServer) -> list[Any]:
-        store = make_store(tmp_path, looks)
+        store = make_store(tmp_path, clock)
         asked = asyncio.gather(
             store.get_token("github"), store.get_token("github"), return_exceptions=True
         )
         await asyncio.to_thread(server.wait_for_requests, 1)
-        await asyncio.to_thread(looks.wait_for, 3)
+        await asyncio.to_thread(clock.wait_for, 3)
         server.release()
         return list(await asked)
 
@@ -360,7 +359,7 @@ def test_callers_that_share_a_failure_get_an_error_each(tmp_path: Path) -> None:
     assert "refresh-0" not in "".join(traceback.format_exception(one))
 
 
-def test_waiting_for_the_refresh_of_another_process_has_an_end(tmp_path: Path) -> None:
+def test_wait_for_the_refresh_of_another_process_is_bounded(tmp_path: Path) -> None:
     with TokenServer() as server:
         store_expired(tmp_path, server.url)
         with (
@@ -369,13 +368,13 @@ def test_waiting_for_the_refresh_of_another_process_has_an_end(tmp_path: Path) -
         ):
             asyncio.run(make_store(tmp_path, refresh_timeout=0.05).get_token("github"))
         assert server.requests == []
-        # What still waits gets the lock now: nothing of it is to outlive this test.
+        # Let the waiting thread get the lock, so that it does not outlive this test.
         with contextlib.suppress(RefreshError):
             asyncio.run(make_store(tmp_path).get_token("github"))
 
     assert str(raised.value) == (
         "the token of 'github' could not be refreshed"
-        ": another process has been at it for 0.1 s; try again later"
+        ": another process has been refreshing it for 0.1 s; try again later"
     )
 
 
@@ -392,7 +391,7 @@ except RefreshError:
 """
 
 
-def test_process_does_not_stay_for_a_lock_that_it_gave_up(tmp_path: Path) -> None:
+def test_process_exits_without_the_lock_after_its_timeout(tmp_path: Path) -> None:
     store_expired(tmp_path, "http://127.0.0.1:1/token")
 
     with locked(refresh_lock(tmp_path)):

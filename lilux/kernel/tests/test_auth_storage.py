@@ -1,4 +1,4 @@
-"""Tokens in a folder: private, encrypted, and refused when somebody has been at them."""
+"""Tokens in a folder: private, encrypted, and refused if tampered with."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def test_token_in_a_folder_is_found_by_another_store(folder: Path) -> None:
     assert token_of(folder_store(folder), "github") == "access-secret"
 
 
-def test_no_file_holds_a_secret_in_the_clear(folder: Path) -> None:
+def test_no_file_contains_a_secret_in_plain_text(folder: Path) -> None:
     folder_store(folder).set_token(
         "github",
         "access-secret",
@@ -64,7 +64,7 @@ def test_folder_and_files_are_private_whatever_the_umask(folder: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
-def test_existing_folder_that_others_can_read_is_closed(folder: Path) -> None:
+def test_existing_folder_is_made_private(folder: Path) -> None:
     folder.mkdir()
     folder.chmod(0o755)
 
@@ -73,7 +73,7 @@ def test_existing_folder_that_others_can_read_is_closed(folder: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_folder_that_others_can_write_in_is_refused(tmp_path: Path) -> None:
+def test_folder_writable_by_others_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "with blank"
     folder.mkdir()
     folder.chmod(0o777)
@@ -82,8 +82,8 @@ def test_folder_that_others_can_write_in_is_refused(tmp_path: Path) -> None:
         folder_store(folder).set_token("github", "access-secret")
 
     assert str(raised.value) == (
-        f"others can write in the folder {folder} (mode 0777); "
-        f"look at what is in it, then close it with: chmod 700 {shlex.quote(str(folder))}"
+        f"the folder {folder} is writable by other users (mode 0777); "
+        f"check its contents, then run: chmod 700 {shlex.quote(str(folder))}"
     )
     assert list(folder.iterdir()) == []
 
@@ -95,7 +95,7 @@ def test_folder_that_is_a_file_is_refused(folder: Path) -> None:
         folder_store(folder).set_token("github", "access-secret")
 
     assert str(raised.value) == (
-        f"cannot use the folder {folder} (file exists): pass a folder that you can write"
+        f"cannot use the folder {folder} (file exists); pass a folder that you can write to"
     )
 
 
@@ -120,7 +120,7 @@ def test_one_key_serves_all_tokens_of_a_folder(folder: Path) -> None:
     assert token_of(store, "gitlab") == "access-2"
 
 
-def test_processes_that_make_the_key_at_once_agree_on_one(folder: Path) -> None:
+def test_concurrent_processes_create_one_key(folder: Path) -> None:
     script = (
         "import sys\n"
         "from lilux.runtime.auth import AuthStore\n"
@@ -156,12 +156,12 @@ def test_processes_that_make_the_key_at_once_agree_on_one(folder: Path) -> None:
     ]
 
 
-def test_key_open_to_others_is_refused_with_the_command_that_closes_it(folder: Path) -> None:
+def test_key_accessible_to_others_is_refused_with_the_command_that_fixes_it(folder: Path) -> None:
     store = folder_store(folder)
     store.set_token("github", "access-secret")
     (folder / "key").chmod(0o640)
     key = folder / "key"
-    message = f"{key} is open to others (mode 0640); close it with: chmod 600 {key}"
+    message = f"{key} is accessible to other users (mode 0640); run: chmod 600 {key}"
 
     with pytest.raises(KeyFileError) as reading:
         token_of(store, "github")
@@ -181,11 +181,11 @@ def test_key_of_another_length_is_refused(folder: Path) -> None:
 
     assert str(raised.value) == (
         f"{folder / 'key'} is not a key of 32 bytes"
-        ": put the right one back, or remove it and authenticate again"
+        "; restore it, or remove it and authenticate again"
     )
 
 
-def test_lost_key_is_told_and_a_new_token_can_be_stored(folder: Path) -> None:
+def test_missing_key_is_reported_and_a_new_token_can_be_stored(folder: Path) -> None:
     store = folder_store(folder)
     store.set_token("github", "access-secret")
     (folder / "key").unlink()
@@ -194,8 +194,8 @@ def test_lost_key_is_told_and_a_new_token_can_be_stored(folder: Path) -> None:
         store.is_authenticated("github")
 
     assert str(raised.value) == (
-        f"the token of 'github' cannot be read, as {folder / 'key'} is gone"
-        ": clear it with clear_token('github') and authenticate again"
+        f"the token of 'github' cannot be read: {folder / 'key'} is missing"
+        "; clear it with clear_token('github') and authenticate again"
     )
     store.set_token("github", "access-new")
     assert token_of(store, "github") == "access-new"
@@ -210,10 +210,10 @@ def test_key_that_is_a_symbolic_link_is_refused(folder: Path, tmp_path: Path) ->
     with pytest.raises(KeyFileError) as raised:
         token_of(store, "github")
 
-    assert str(raised.value) == (f"{folder / 'key'} is a symbolic link; put the file itself there")
+    assert str(raised.value) == (f"{folder / 'key'} is a symbolic link; replace it with the file")
 
 
-def test_pipe_in_place_of_a_token_does_not_hang(folder: Path) -> None:
+def test_fifo_in_place_of_a_token_does_not_block(folder: Path) -> None:
     store = folder_store(folder)
     store.set_token("github", "access-secret")
     path = token_file(folder, "github")
@@ -258,7 +258,7 @@ def tampered(folder: Path, service: str) -> str:
     return (
         f"the token of {service!r} in {token_file(folder, service)} was changed, belongs to"
         " another service or was written with another key"
-        f": clear it with clear_token({service!r}) and authenticate again"
+        f"; clear it with clear_token({service!r}) and authenticate again"
     )
 
 
@@ -277,7 +277,7 @@ def test_changed_byte_is_noticed(folder: Path, position: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 5, 14, 20, 30])
-def test_cut_off_file_is_noticed(folder: Path, length: int) -> None:
+def test_truncated_file_is_noticed(folder: Path, length: int) -> None:
     store = folder_store(folder)
     store.set_token("github", "access-secret")
     os.truncate(token_file(folder, "github"), length)
@@ -337,7 +337,7 @@ def test_stores_of_different_names_do_not_see_each_other(folder: Path) -> None:
     assert folder_store(folder, "two").is_authenticated("github") is False
 
 
-def test_relative_folder_stays_where_it_was(
+def test_relative_folder_does_not_follow_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -350,26 +350,26 @@ def test_relative_folder_stays_where_it_was(
     assert (tmp_path / "auth" / "key").exists()
 
 
-def test_storing_with_neither_keychain_nor_folder_says_what_to_do() -> None:
+def test_storing_without_keychain_and_folder_is_reported() -> None:
     store = AuthStore(keychain=None)
 
     with pytest.raises(ConfigurationError) as raised:
         store.set_token("github", "access-secret")
 
     assert str(raised.value) == (
-        "there is no place to store the token of 'github'"
-        ": install lilux[keychain] for the OS keychain, or pass storage_dir to AuthStore"
+        "the token of 'github' cannot be stored: no keychain and no folder"
+        "; install lilux[keychain] for the OS keychain, or pass storage_dir to AuthStore"
     )
 
 
-def test_reading_with_neither_keychain_nor_folder_finds_nothing() -> None:
+def test_reading_without_keychain_and_folder_finds_nothing() -> None:
     store = AuthStore(keychain=None)
 
     assert store.is_authenticated("github") is False
     store.clear_token("github")
 
 
-def test_reading_and_clearing_make_no_folder(folder: Path) -> None:
+def test_reading_and_clearing_create_no_folder(folder: Path) -> None:
     store = folder_store(folder)
 
     store.is_authenticated("github")

@@ -1,4 +1,4 @@
-"""An interrupt at an unlucky moment of a call without an event loop: nothing is left, at once."""
+"""An interrupt at any moment of a blocking call leaves no process and no descriptor behind."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 import pytest
+from lilux.primitives.subprocess import BlockingSubprocess, session
 from lilux.primitives.subprocess import binary as helper_binary
-from lilux.primitives.subprocess import blocking_helper
-from lilux.primitives.subprocess.blocking import BlockingSubprocess
+from lilux.primitives.subprocess import blocking as transport
 from processes import is_alive, wait_until
 
 
@@ -31,14 +31,14 @@ def descriptors() -> int:
 
 @contextlib.contextmanager
 def interrupt_at_line(wanted: int, files: tuple[str, ...], hits: list[int]) -> Iterator[None]:
-    """As if SIGINT came before that line, counted as they are run, of any of these files.
+    """Raise ``KeyboardInterrupt`` before a line of ``files``, counted as the lines are executed.
 
-    It is noted in ``hits`` if there was such a line.
+    If that many lines are executed, the number is added to ``hits``.
     """
     lines = itertools.count(1)
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        # What is raised while a generator is thrown away is told by Python and lost.
+        # Python prints and drops exceptions that are raised while a generator is collected.
         if frame.f_code.co_filename not in files or sys.exc_info()[0] is GeneratorExit:
             return None
         if event == "line" and next(lines) == wanted:
@@ -54,16 +54,9 @@ def interrupt_at_line(wanted: int, files: tuple[str, ...], hits: list[int]) -> I
         sys.settrace(before)
 
 
-def run_through(blocking: BlockingSubprocess) -> None:
-    """A call, and its end."""
-    with contextlib.suppress(StopIteration):
-        config = {"command": "sh", "args": ["-c", "sleep 600 & echo a"], "grace": 0.05}
-        blocking.execute(config).send(None)
-    blocking.close()
-
-
 def test_an_interrupt_at_any_line_leaves_neither_helper_nor_descriptor() -> None:
-    files = (blocking_helper.__file__, helper_binary.__file__)
+    files = (transport.__file__, helper_binary.__file__, session.__file__)
+    config = {"command": "sh", "args": ["-c", "sleep 600 & echo a"], "grace": 0.05}
     wait_until(lambda: not helpers(), "no other helper")
     before = descriptors()
     for line in itertools.count(1):
@@ -73,7 +66,8 @@ def test_an_interrupt_at_any_line_leaves_neither_helper_nor_descriptor() -> None
                 contextlib.suppress(KeyboardInterrupt),
                 interrupt_at_line(line, files, hits),
             ):
-                run_through(blocking)
+                blocking.execute(config)
+                blocking.close()
         wait_until(lambda: not helpers(), "no helper is left")
         assert descriptors() == before, f"after an interrupt at line {line}"
         if not hits:
@@ -81,7 +75,7 @@ def test_an_interrupt_at_any_line_leaves_neither_helper_nor_descriptor() -> None
     assert line > 60
 
 
-def test_a_second_interrupt_while_the_end_is_awaited_is_raised_once_all_are_gone() -> None:
+def test_a_second_interrupt_is_raised_after_all_processes_have_ended() -> None:
     files = (helper_binary.__file__,)
     for line in itertools.count(1):
         wait_until(lambda: not helpers(), "no other helper")
@@ -91,13 +85,13 @@ def test_a_second_interrupt_while_the_end_is_awaited_is_raised_once_all_are_gone
         with contextlib.ExitStack() as second:
 
             def interrupt(stream: str, text: str) -> None:
-                pids.extend((int(text), *(one.pid for one in helpers())))  # noqa: B023 - of this turn
+                pids.extend((int(text), *(one.pid for one in helpers())))  # noqa: B023 - called in this iteration
                 second.enter_context(interrupt_at_line(line, files, hits))  # noqa: B023 - likewise
                 raise KeyboardInterrupt
 
             config = {"command": "sh", "args": ["-c", "echo $$; exec sleep 600"], "grace": 0.05}
             with pytest.raises(KeyboardInterrupt):
-                blocking.execute(config, on_output=interrupt).send(None)
+                blocking.execute(config, on_output=interrupt)
         assert len(pids) == 2
         assert not any(map(psutil.pid_exists, pids)), f"a second interrupt at line {line}"
         blocking.close()
@@ -106,26 +100,22 @@ def test_a_second_interrupt_while_the_end_is_awaited_is_raised_once_all_are_gone
     assert line > 5
 
 
-def test_an_interrupt_that_takes_the_answer_with_it_does_not_wait_for_another(
-    tmp_path: Path,
-) -> None:
-    """A signal may be handled after the answer was read and before anything was done with it."""
+def test_an_interrupt_that_loses_the_answer_does_not_wait_for_another(tmp_path: Path) -> None:
+    """A signal may be handled after the answer was read and before it was stored."""
     blocking = BlockingSubprocess()
 
     def lose_the_answer(stream: str, text: str) -> None:
-        (tmp_path / "go").touch()
-        helper = blocking._helper
-        assert helper is not None
+        (tmp_path / "proceed").touch()
+        reading = blocking._helper._reading.fileno()
+        os.set_blocking(reading, True)
         lost = b""
         while b'"return_code"' not in lost:
-            lost += os.read(helper._reading.fileno(), 65536)
+            lost += os.read(reading, 65536)
+        os.set_blocking(reading, False)
         raise KeyboardInterrupt
 
-    script = f"echo a; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
+    script = f"echo a; while [ ! -e {tmp_path}/proceed ]; do sleep 0.01; done"
     began = time.monotonic()
     with blocking, pytest.raises(KeyboardInterrupt):
-        blocking.execute({"command": "sh", "args": ["-c", script]}, on_output=lose_the_answer).send(
-            None
-        )
-    # And not the patience with an answer that will not come.
-    assert time.monotonic() - began < blocking_helper._CANCEL_SECONDS
+        blocking.execute({"command": "sh", "args": ["-c", script]}, on_output=lose_the_answer)
+    assert time.monotonic() - began < session.SILENCE_SECONDS

@@ -1,4 +1,4 @@
-"""Bounded reads: never blocked, never more than asked for, whatever stands at the path."""
+"""Bounded reads: no blocking, and never more than the limit, whatever is at the path."""
 
 import os
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def test_a_file_that_grows_or_shrinks_while_it_is_read_stays_within_the_limit(
         assert read_bounded(path, 200_000, check=change) == b"y" * grown_to
 
 
-def test_a_file_that_does_not_know_its_size_is_read() -> None:
+def test_a_file_that_reports_size_zero_is_read() -> None:
     status = Path("/proc/self/status")
     assert status.stat().st_size == 0
     assert read_bounded(status, 65536).startswith(b"Name:")
@@ -48,7 +48,7 @@ def test_a_file_that_does_not_know_its_size_is_read() -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_regular_file_is_refused_without_waiting(
+def test_a_path_that_is_not_a_regular_file_is_refused_without_blocking(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "thing"
@@ -58,7 +58,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(
     assert (caught.value.strerror, caught.value.filename) == ("Not a regular file", str(path))
 
 
-def test_a_link_is_followed_only_if_it_may_be(tmp_path: Path) -> None:
+def test_a_link_is_followed_only_if_allowed(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Whatever a file or a helper says: a value, or an error of the tree. Long runs: torture."""
+"""Random input from files and helpers gives a value or a typed error. Long runs: torture/."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from lilux.files.toml import load_toml
 from lilux.primitives.errors import HelperError
-from lilux.primitives.lockfile import LockfileFault
 from lilux.primitives.lockfile.format import decode_lockfile
+from lilux.primitives.lockfile.manager import LockfileFault
 from lilux.primitives.subprocess import SubprocessPrimitive
 from lilux.runtime.env_resolver.dotenv import parse_dotenv
 from lockfiles import document
 from proc_client import ProcClient
+from process_transports import Execute
 
 from torture import fuzzing_helper, fuzzing_kernel
 from torture.fuzzing import Fuzz, try_out
@@ -38,7 +39,7 @@ def test_any_frames_in_either_direction_are_survived(fuzz: Fuzz) -> None:
 
 
 def peak_of(call: Any) -> int:
-    """The most memory that was in use at once while it ran, in bytes."""
+    """Return the peak memory of ``call`` in bytes."""
     tracemalloc.start()
     try:
         call()
@@ -52,7 +53,7 @@ def test_found_a_long_list_below_a_long_key_of_a_lockfile_takes_little_memory() 
     assert peak_of(lambda: decode_lockfile(data)) < 20_000_000
 
 
-def test_found_a_repeated_key_deep_in_a_lockfile_is_still_named_by_its_place() -> None:
+def test_found_a_duplicate_key_deep_in_a_lockfile_is_named_by_its_path() -> None:
     data = json.dumps(document(unknown={"a b": [0, {"c": "X"}]})).encode()
     with pytest.raises(LockfileFault) as raised:
         decode_lockfile(data.replace(b'"c": "X"', b'"c": "X", "c": 1'))
@@ -69,7 +70,7 @@ def test_found_a_toml_key_of_thirty_thousand_parts_is_refused_at_once() -> None:
     assert peak_of(load) < 5_000_000
 
 
-def test_found_a_dotenv_of_wrong_lines_does_not_fill_the_log(
+def test_found_a_dotenv_of_malformed_lines_does_not_fill_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert parse_dotenv("?\n" * 1000 + "A=1\n", ".env") == {"A": "1"}
@@ -94,16 +95,11 @@ def lying_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_found_a_deeply_nested_answer_ends_the_call_and_does_not_hang_it(
-    lying_helper: Path,
+    lying_helper: Path, execute: Execute
 ) -> None:
     lying_helper.write_bytes(frame(b"[" * 100_000))
-
-    async def call() -> None:
-        async with asyncio.timeout(15):
-            await SubprocessPrimitive().execute({"command": "true"})
-
-    with pytest.raises(HelperError, match="do not understand each other while a request"):
-        asyncio.run(call())
+    with pytest.raises(HelperError, match=r"^lilux-proc sent a malformed frame during a call"):
+        execute({"command": "true"})
 
 
 @pytest.mark.parametrize(
@@ -136,7 +132,7 @@ def test_found_an_answer_of_another_release_is_a_helper_error(
     with pytest.raises(HelperError) as raised:
         asyncio.run(call())
     assert str(raised.value) == (
-        f"lilux-proc gave an answer to {op} that this program does not understand; "
+        f"lilux-proc sent an answer to {op} that this version of lilux cannot read; "
         "install lilux and lilux-proc of the same release"
     )
 

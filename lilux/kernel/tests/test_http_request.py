@@ -1,4 +1,4 @@
-"""What goes out: templates, bodies, credentials."""
+"""Requests: templates, bodies, credentials and errors."""
 
 import asyncio
 import base64
@@ -49,7 +49,7 @@ def test_parameters_in_a_url_cannot_change_its_structure(server: LoopbackServer)
 def test_a_parameter_cannot_climb_the_path(server: LoopbackServer, value: str) -> None:
     result = call({"url": server.url + "/users/{name}/items"}, {"name": value})
     assert result.error == (
-        "url: a parameter makes a path segment '.' or '..', which would change the path; "
+        "url: a parameter creates a path segment '.' or '..', which would change the path; "
         "pass a plain name"
     )
     assert (result.status_code, result.attempts, server.requests) == (0, 0, [])
@@ -62,7 +62,7 @@ def test_a_parameter_cannot_move_the_request_to_another_host(server: LoopbackSer
     assert server.requests == []
 
 
-def test_a_url_that_is_one_placeholder_is_taken_as_it_is(server: LoopbackServer) -> None:
+def test_a_url_that_is_one_placeholder_is_used_unchanged(server: LoopbackServer) -> None:
     assert call({"url": "{url}"}, {"url": server.url + "/?a=1&b=2"}).success
     assert server.requests[0].target == "/?a=1&b=2"
 
@@ -72,7 +72,7 @@ def test_the_environment_may_give_the_base_of_a_url(server: LoopbackServer) -> N
     assert server.requests[0].target == "/?q=%24%7BBASE%7D"
 
 
-def test_types_survive_in_a_body_and_callers_text_is_never_a_template(
+def test_body_values_keep_their_type_and_are_never_templates(
     server: LoopbackServer,
 ) -> None:
     config = {
@@ -88,7 +88,7 @@ def test_types_survive_in_a_body_and_callers_text_is_never_a_template(
     assert server.requests[0].headers["content-type"] == "application/json"
 
 
-def test_headers_are_rendered_and_none_leaves_a_header_out(server: LoopbackServer) -> None:
+def test_headers_are_rendered_and_none_omits_a_header(server: LoopbackServer) -> None:
     headers = {
         "X-N": "{n}",
         "X-Text": "v-{n}-${MODE:-dev}",
@@ -108,7 +108,7 @@ def test_a_parameter_cannot_split_a_header(server: LoopbackServer, value: str) -
     assert server.requests == []
 
 
-def test_the_config_may_bring_its_own_environment(server: LoopbackServer) -> None:
+def test_the_config_may_contain_an_environment(server: LoopbackServer) -> None:
     config = {"url": server.url, "headers": {"A": "${A:-none}", "B": "${B:-none}"}}
     environ = {"A": "process", "B": "process"}
     assert call({**config, "env": {"B": "own"}}, environ=environ).success
@@ -179,7 +179,7 @@ def test_how_a_body_is_sent(
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_other_methods_carry_a_body_too(server: LoopbackServer, method: str) -> None:
+def test_other_methods_send_a_body_too(server: LoopbackServer, method: str) -> None:
     assert call({"method": method, "url": server.url, "body": {}}).success
     assert (server.requests[0].method, server.requests[0].body) == (method, b"{}")
 
@@ -196,7 +196,7 @@ def test_other_methods_carry_a_body_too(server: LoopbackServer, method: str) -> 
         ({"type": "api_key", "key": "${API_KEY}", "header": "X-Token"}, "x-token", SECRET),
     ],
 )
-def test_credentials_go_into_their_header(
+def test_credentials_are_sent_in_their_header(
     server: LoopbackServer, auth: dict[str, str], header: str, value: str
 ) -> None:
     config = {"url": server.url, "auth": auth, "headers": {header.upper(): "overridden"}}
@@ -216,7 +216,7 @@ def test_a_missing_credential_names_its_variable_and_sends_nothing(
     )
     assert server.requests == []
     result = call({"url": server.url, "auth": {"type": "bearer", "token": ""}})
-    assert result.error == "auth.token: is empty; give a credential"
+    assert result.error == "auth.token: is empty; pass a credential"
 
 
 def test_user_and_password_of_a_url_become_basic_auth(server: LoopbackServer) -> None:
@@ -286,7 +286,7 @@ def test_a_server_that_echoes_the_credential_in_its_reason_is_scrubbed(
 
 
 @pytest.mark.parametrize("shown", range(1, len(SECRET)))
-def test_a_credential_across_the_end_of_a_cut_reason_is_scrubbed(
+def test_a_credential_at_the_end_of_a_shortened_reason_is_scrubbed(
     server: LoopbackServer, shown: int
 ) -> None:
     before = "x" * (200 - shown)
@@ -304,7 +304,7 @@ def test_a_credential_that_is_not_ascii_is_scrubbed_from_a_reason(server: Loopba
 
 
 @pytest.mark.parametrize("kind", [httpx2.ConnectError, httpx2.DecodingError, httpx2.ReadError])
-def test_a_credential_across_the_end_of_a_cut_error_is_scrubbed(
+def test_a_credential_at_the_end_of_a_shortened_error_is_scrubbed(
     kind: type[httpx2.RequestError],
 ) -> None:
     config = {"url": "http://h/", "auth": {"type": "bearer", "token": SECRET}}
@@ -334,19 +334,19 @@ def test_no_error_of_a_refused_connection_contains_a_credential() -> None:
             h11.LocalProtocolError(f"from below: {SECRET}"),
             (
                 "request failed: GET http://h: LocalProtocolError; "
-                "check the url, and that the client was not closed meanwhile"
+                "check the url, and that the client was not closed during the request"
             ),
         ),
         (
             RuntimeError("Cannot send a request, as the client has been closed."),
             (
                 "request failed: GET http://h: RuntimeError; "
-                "check the url, and that the client was not closed meanwhile"
+                "check the url, and that the client was not closed during the request"
             ),
         ),
     ],
 )
-def test_nothing_foreign_passes_the_edge(error: Exception, message: str) -> None:
+def test_every_foreign_error_is_translated(error: Exception, message: str) -> None:
     request = prepare_request(parse_config({"url": "http://h/x?y=1"}, {}), {}, {})
     with pytest.raises(RequestFailedError) as caught, foreign_errors(request, limit="too late"):
         raise error

@@ -1,4 +1,4 @@
-"""What comes back: redirects, limits, broken connections."""
+"""Responses: redirects, limits, broken connections."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_proxy_variables")
 # --- redirects ----------------------------------------------------------------------------------
 
 
-def test_redirects_are_not_followed_unless_asked_for(server: LoopbackServer) -> None:
+def test_redirects_are_not_followed_by_default(server: LoopbackServer) -> None:
     server.on("/old", redirect("/"))
     result = call({"url": server.url + "/old"})
     assert (result.success, result.status_code, result.headers["location"]) == (True, 302, "/")
@@ -38,7 +38,7 @@ def test_a_redirect_within_the_origin_keeps_credentials(server: LoopbackServer) 
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_credentials_never_follow_to_another_origin_nor_come_back(
+def test_credentials_are_not_sent_to_another_origin_nor_after_it(
     server: LoopbackServer, status: int
 ) -> None:
     with LoopbackServer() as other:
@@ -75,7 +75,7 @@ def test_credentials_never_follow_to_another_origin_nor_come_back(
         (308, "POST", b"[1]"),
     ],
 )
-def test_what_a_redirected_post_becomes(
+def test_method_and_body_of_a_redirected_post(
     server: LoopbackServer, status: int, method: str, body: bytes
 ) -> None:
     server.on("/old", redirect("/", status))
@@ -85,7 +85,7 @@ def test_what_a_redirected_post_becomes(
     assert ("content-type" in server.requests[1].headers) is (method == "POST")
 
 
-def test_a_body_never_follows_to_another_origin(server: LoopbackServer) -> None:
+def test_a_body_is_not_sent_to_another_origin(server: LoopbackServer) -> None:
     with LoopbackServer() as other:
         server.on("/", redirect(other.url, 307))
         config = {"method": "POST", "url": server.url, "body": [1], "follow_redirects": True}
@@ -107,7 +107,7 @@ def test_a_redirect_away_from_http_is_refused(server: LoopbackServer, location: 
     assert len(server.requests) == 1
 
 
-def test_a_redirect_to_what_is_no_address_is_refused_in_our_words(server: LoopbackServer) -> None:
+def test_a_redirect_to_an_invalid_address_is_refused(server: LoopbackServer) -> None:
     server.on("/", redirect("javascript:alert(1)"))
     assert call({"url": server.url, "follow_redirects": True}).error == (
         f"redirect refused: GET {server.url}: the new address is not http or https; "
@@ -124,7 +124,7 @@ def test_a_redirect_loop_ends(server: LoopbackServer) -> None:
     assert (len(server.requests), result.attempts) == (11, 1)
 
 
-def test_the_connection_of_a_followed_redirect_is_let_go(server: LoopbackServer) -> None:
+def test_the_connection_of_a_followed_redirect_is_released(server: LoopbackServer) -> None:
     server.on("/", hang(head(302, {"Location": "/new", "Content-Length": "5"})))
     server.on("/new", OK)
 
@@ -164,12 +164,12 @@ def test_a_body_above_the_limit_fails_and_closes_the_connection(server: Loopback
     big, fits = asyncio.run(body())
     assert (big.success, big.status_code, big.body, big.truncated) == (False, 200, "x" * 10, True)
     assert big.error == (
-        "response body is larger than max_body_bytes (10); raise it or ask for less"
+        "response body is larger than max_body_bytes (10); raise it or request less"
     )
     assert (fits.success, fits.truncated) == (True, False)
 
 
-def test_an_error_status_with_a_large_body_stays_that_error(server: LoopbackServer) -> None:
+def test_an_error_status_takes_precedence_over_a_large_body(server: LoopbackServer) -> None:
     server.on("/", respond(500, b"x" * 1000))
     result = call({"url": server.url, "max_body_bytes": 10})
     assert (result.error, result.body) == ("HTTP 500: Internal Server Error", "x" * 10)
@@ -185,13 +185,13 @@ def test_an_error_status_with_a_large_body_stays_that_error(server: LoopbackServ
     ],
     ids=["gzip", "deflate", "twice"],
 )
-def test_a_compressed_bomb_is_not_unpacked(
+def test_a_decompression_bomb_is_not_unpacked(
     server: LoopbackServer, encoding: str, data: bytes
 ) -> None:
     server.on("/", respond(body=data, headers={"Content-Encoding": encoding}))
     result = call({"url": server.url})
     assert result.error == (
-        "response body is larger than max_body_bytes (10485760); raise it or ask for less"
+        "response body is larger than max_body_bytes (10485760); raise it or request less"
     )
     assert len(result.body) == 10 * 1024 * 1024
 
@@ -242,13 +242,15 @@ def test_the_timeout_bounds_the_whole_request(server: LoopbackServer, answer: An
         ),
     ],
 )
-def test_a_broken_connection_says_how(server: LoopbackServer, answer: Any, detail: str) -> None:
+def test_a_broken_connection_reports_the_reason(
+    server: LoopbackServer, answer: Any, detail: str
+) -> None:
     server.on("/", answer)
     result = call({"url": server.url})
     assert result.error == f"connection broke: GET {server.url}: {detail}; check the server"
 
 
-def test_a_body_that_is_not_what_its_encoding_says(server: LoopbackServer) -> None:
+def test_a_body_with_a_wrong_encoding_is_reported(server: LoopbackServer) -> None:
     server.on("/", respond(body=b"plain", headers={"Content-Encoding": "gzip"}))
     error = call({"url": server.url}).error
     assert error

@@ -1,4 +1,4 @@
-"""Retries: on what, how long apart, and where they end. No test waits: the clock is a fake."""
+"""Retries: causes, waits and limits, with a fake clock."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def server() -> Iterator[LoopbackServer]:
 
 
 class FakeClock:
-    """Time passes only in ``sleep``."""
+    """A clock that advances only in ``sleep``."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -55,7 +55,7 @@ def call(config: dict[str, Any]) -> tuple[HttpResult, list[float]]:
 @pytest.mark.parametrize(
     ("backoff", "waits"), [("exponential", [1, 2, 4, 8]), ("linear", [1, 2, 3, 4])]
 )
-def test_the_waits_of_each_backoff(
+def test_each_backoff_has_its_waits(
     server: LoopbackServer, backoff: str, waits: list[float]
 ) -> None:
     url = server.on("/", drop())
@@ -72,7 +72,7 @@ def test_the_waits_of_each_backoff(
     [drop(), reset(), hang(), raw(b"garbage\r\n\r\n")],
     ids=["drop", "reset", "hang", "garbage"],
 )
-def test_a_failure_is_retried_until_it_works(server: LoopbackServer, failure: Any) -> None:
+def test_a_failure_is_retried_until_success(server: LoopbackServer, failure: Any) -> None:
     url = server.on("/", failure, failure, OK)
     result, sleeps = call({"url": url, "timeout": 0.5, "retry": {"max_attempts": 3}})
     assert (result.success, result.body, result.attempts) == (True, {"ok": True}, 3)
@@ -94,14 +94,14 @@ def test_a_post_is_sent_again_with_its_body(server: LoopbackServer) -> None:
 
 
 @pytest.mark.parametrize(("retry", "attempts"), [({}, 1), ({"backoff": "linear"}, 3)])
-def test_how_often_without_max_attempts(
+def test_the_default_number_of_attempts(
     server: LoopbackServer, retry: dict[str, Any], attempts: int
 ) -> None:
     url = server.on("/", drop())
     assert call({"url": url, "retry": retry})[0].attempts == attempts
 
 
-def test_a_status_is_retried_only_if_asked_for(server: LoopbackServer) -> None:
+def test_a_status_is_retried_only_if_listed(server: LoopbackServer) -> None:
     url = server.on("/", respond(503), OK)
     result, sleeps = call({"url": url, "retry": {"max_attempts": 3, "on_status": [429]}})
     assert (result.error, result.attempts, sleeps) == ("HTTP 503: Service Unavailable", 1, [])
@@ -110,7 +110,7 @@ def test_a_status_is_retried_only_if_asked_for(server: LoopbackServer) -> None:
     assert (result.success, result.attempts, sleeps) == (True, 3, [1, 2])
 
 
-def test_a_status_that_stays_is_the_result(server: LoopbackServer) -> None:
+def test_a_status_that_persists_is_the_result(server: LoopbackServer) -> None:
     url = server.on("/", respond(429, json={"slow": "down"}))
     result, _ = call({"url": url, "retry": {"max_attempts": 2, "on_status": [429]}})
     assert (result.error, result.body) == ("HTTP 429: Too Many Requests", {"slow": "down"})
@@ -136,7 +136,7 @@ def test_retry_after_is_honoured(server: LoopbackServer, value: str, wait: float
 
 
 @pytest.mark.parametrize("value", ["301", "9" * 400, "Fri, 15 Jan 2100 08:00:00 GMT"])
-def test_a_server_cannot_make_us_wait_beyond_the_total(server: LoopbackServer, value: str) -> None:
+def test_retry_after_cannot_exceed_the_total(server: LoopbackServer, value: str) -> None:
     url = server.on("/", respond(503, headers={"Retry-After": value}), OK)
     result, sleeps = call({"url": url, "retry": {"max_attempts": 2, "on_status": [503]}})
     assert (result.error, result.attempts, sleeps) == ("HTTP 503: Service Unavailable", 1, [])
@@ -154,7 +154,7 @@ def test_the_total_time_is_bounded(server: LoopbackServer) -> None:
     assert (sleeps, result.attempts) == ([1, 2, 4], 4)
 
 
-def test_the_last_attempt_gets_only_what_is_left_of_the_total(server: LoopbackServer) -> None:
+def test_the_last_attempt_gets_the_rest_of_the_total(server: LoopbackServer) -> None:
     url = server.on("/", drop(), hang())
     config = {"url": url, "retry": {"max_attempts": 9, "max_total": 1.25}}
     result, sleeps = call(config)
@@ -164,7 +164,7 @@ def test_the_last_attempt_gets_only_what_is_left_of_the_total(server: LoopbackSe
     assert (sleeps, result.attempts) == ([1], 2)
 
 
-def test_what_cannot_succeed_is_not_retried() -> None:
+def test_an_invalid_request_is_not_retried() -> None:
     result, sleeps = call({"url": "ftp://127.0.0.1/", "retry": {"max_attempts": 3}})
     assert (result.success, result.attempts, sleeps) == (False, 0, [])
 

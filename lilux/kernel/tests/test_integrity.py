@@ -1,4 +1,4 @@
-"""Canonical JSON: one text for one value, and no text for what has none."""
+"""Canonical JSON: one text for one value, and an error for values without one."""
 
 import datetime as dt
 import decimal
@@ -35,7 +35,7 @@ def reversed_keys(value: Any) -> Any:
 
 @MODEST
 @given(JSON_VALUES)
-def test_is_exactly_what_the_specification_writes(data: Any) -> None:
+def test_the_text_is_the_one_of_the_specification(data: Any) -> None:
     documented = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     assert canonical_json(data) == documented
     assert compute_integrity(data) == hashlib.sha256(documented.encode()).hexdigest()
@@ -43,7 +43,7 @@ def test_is_exactly_what_the_specification_writes(data: Any) -> None:
 
 @MODEST
 @given(JSON_VALUES)
-def test_reading_it_gives_the_value_and_the_same_text_again(data: Any) -> None:
+def test_parsing_it_gives_the_same_value_and_text(data: Any) -> None:
     text = canonical_json(data)
     assert json.loads(text) == data
     assert canonical_json(json.loads(text)) == text
@@ -70,7 +70,7 @@ def test_one_text_means_one_value(one: Any, other: Any) -> None:
 
 @MODEST
 @given(st.text(st.characters(categories=["Cs", "Lu"]), min_size=1))
-def test_two_texts_never_share_a_form_for_want_of_surrogate_checks(text: str) -> None:
+def test_lone_surrogates_do_not_give_two_strings_the_same_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -92,7 +92,7 @@ def test_the_digest_is_a_fixed_sha256() -> None:
     )
 
 
-def test_integers_and_floats_stay_apart() -> None:
+def test_integers_and_floats_differ() -> None:
     assert compute_integrity([1]) != compute_integrity([1.0])
     assert compute_integrity([0.0]) != compute_integrity([-0.0])
     assert compute_integrity([1]) != compute_integrity([True])
@@ -116,12 +116,12 @@ Point = namedtuple("Point", ["x", "y"])
         (enum.IntEnum("Level", {"HIGH": 3}).HIGH, 3),  # type: ignore[attr-defined]  # made here
     ],
 )
-def test_tuples_and_subclasses_count_as_what_they_extend(data: Any, plain: Any) -> None:
+def test_tuples_and_subclasses_are_written_as_their_base_type(data: Any, plain: Any) -> None:
     assert canonical_json(data) == canonical_json(plain)
 
 
 NUMBER = "is not a JSON number; use a finite number or null"
-SURROGATE = "holds a lone surrogate; use text that UTF-8 can encode"
+SURROGATE = "contains a lone surrogate; use text that UTF-8 can encode"
 CONVERT = "cannot be written as JSON; convert it to a JSON type first"
 KEYS = "not str; use string keys"
 
@@ -153,14 +153,14 @@ KEYS = "not str; use string keys"
         ({"a": 10**5000}, "$.a: integer has too many digits; write it as a string"),
     ],
 )
-def test_what_has_no_canonical_form_is_refused_with_its_path(data: Any, message: str) -> None:
+def test_a_value_without_a_canonical_form_is_refused_with_its_path(data: Any, message: str) -> None:
     with pytest.raises(IntegrityError, match=f"^{re.escape(message)}$"):
         canonical_json(data)
     with pytest.raises(IntegrityError, match=f"^{re.escape(message)}$"):
         compute_integrity(data)
 
 
-def test_the_first_of_several_faults_is_told() -> None:
+def test_the_first_of_several_faults_is_reported() -> None:
     with pytest.raises(IntegrityError, match=r"^\$\.b\[1\]: nan is not"):
         canonical_json({"b": [1, float("nan"), object()], "a": object()})
 
@@ -184,7 +184,7 @@ def test_data_that_contains_itself_is_refused() -> None:
         canonical_json(data)
 
 
-def test_a_value_that_occurs_twice_is_no_cycle() -> None:
+def test_a_value_that_occurs_twice_is_not_a_cycle() -> None:
     shared = [1]
     assert canonical_json([shared, shared]) == "[[1],[1]]"
 
@@ -195,7 +195,7 @@ def test_data_nested_too_deeply_is_refused() -> None:
         data = [data]
     with pytest.raises(IntegrityError, match=r"^\$: nested too deeply; flatten the data$"):
         canonical_json(data)
-    while data:  # taken apart from outside, or freeing it would recurse
+    while data:  # freed from the outside in, since freeing it at once would recurse
         data = data[0]
 
 

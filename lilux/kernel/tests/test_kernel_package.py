@@ -1,4 +1,4 @@
-"""The package as a whole: its door, its weight, and what it may not know."""
+"""The package as a whole: its exports, its import cost, and no imports of rye."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for module in {modules()!r}:
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
 
 
-DOORS = [
+PACKAGES = [
     "lilux",
     "lilux.primitives.http_client",
     "lilux.primitives.lockfile",
@@ -57,20 +57,20 @@ DOORS = [
 ]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_export_of_a_package_can_be_loaded(door: str) -> None:
-    package = importlib.import_module(door)
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_export_of_a_package_can_be_loaded(name: str) -> None:
+    package = importlib.import_module(name)
     assert len(package.__all__) == len(set(package.__all__))
-    for name in package.__all__:
-        value = getattr(package, name)
-        assert getattr(value, "__name__", name) == name
-    with pytest.raises(AttributeError, match=f"module '{door}' has no attribute 'nothing'"):
+    for export in package.__all__:
+        value = getattr(package, export)
+        assert getattr(value, "__name__", export) == export
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
         _ = package.nothing
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_type_checkers_see_the_same_exports(door: str) -> None:
-    package = importlib.import_module(door)
+@pytest.mark.parametrize("name", PACKAGES)
+def test_type_checkers_see_the_same_exports(name: str) -> None:
+    package = importlib.import_module(name)
     tree = ast.parse(Path(str(package.__file__)).read_text())
     seen = {
         alias.name
@@ -97,9 +97,7 @@ def test_the_package_ships_its_types() -> None:
         ("lilux.schemas.schema_validator", {"asyncio", "jsonschema_rs", "httpx2"}),
     ],
 )
-def test_importing_a_module_does_not_load_what_it_may_not_need(
-    module: str, forbidden: set[str]
-) -> None:
+def test_importing_a_module_does_not_load_heavy_modules(module: str, forbidden: set[str]) -> None:
     script = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""The two files of a key pair: their modes, what is refused, and callers that come at once."""
+"""The two files of a key pair: modes, refused files, and concurrent callers."""
 
 import hashlib
 import os
@@ -79,7 +79,7 @@ class TestSaving:
         assert mode_of(tmp_path / "keys" / "public_key.pem") == 0o644
         assert len(list((tmp_path / "keys").iterdir())) == 2
 
-    def test_a_folder_that_was_open_is_closed_before_a_key_is_in_it(
+    def test_a_readable_folder_is_made_private_before_a_key_is_written(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         tmp_path.chmod(0o755)
@@ -99,15 +99,15 @@ class TestSaving:
         assert file_modes == [0o600, 0o644]
 
     @pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
-    def test_a_folder_that_others_can_write_in_is_refused_and_left_alone(
+    def test_a_folder_writable_by_others_is_refused_and_unchanged(
         self, tmp_path: Path, mode: int
     ) -> None:
         folder = tmp_path / "with blank"
         folder.mkdir()
         folder.chmod(mode)
         message = (
-            f"others can write in the folder {folder} (mode {mode:04o}); "
-            f"look at what is in it, then close it with: chmod 700 {shlex.quote(str(folder))}"
+            f"the folder {folder} is writable by other users (mode {mode:04o}); "
+            f"check its contents, then run: chmod 700 {shlex.quote(str(folder))}"
         )
         with pytest.raises(KeyFileError, match=exactly(message)):
             save_keypair(PRIVATE, PUBLIC, folder)
@@ -120,18 +120,18 @@ class TestSaving:
         folder = tmp_path / "keys"
         folder.mkdir(mode=0o700)
         os.chown(folder, 65534, 65534)
-        message = f"the folder {folder} belongs to another user; pass a folder of your own"
+        message = f"the folder {folder} belongs to another user; pass a folder that you own"
         with pytest.raises(KeyFileError, match=exactly(message)):
             save_keypair(PRIVATE, PUBLIC, folder)
 
-    def test_saving_replaces_an_open_private_key_by_a_closed_one(self, tmp_path: Path) -> None:
+    def test_saving_replaces_a_readable_private_key_by_a_private_one(self, tmp_path: Path) -> None:
         (tmp_path / "private_key.pem").write_bytes(b"old")
         (tmp_path / "private_key.pem").chmod(0o666)
         save_keypair(PRIVATE, PUBLIC, tmp_path)
         assert mode_of(tmp_path / "private_key.pem") == 0o600
         assert load_keypair(tmp_path) == (PRIVATE, PUBLIC)
 
-    def test_a_save_that_breaks_off_leaves_no_mixed_pair(
+    def test_an_interrupted_save_leaves_no_mixed_pair(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         save_keypair(PRIVATE, PUBLIC, tmp_path)
@@ -155,18 +155,18 @@ class TestSaving:
             save_keypair(PRIVATE, generate_keypair()[1], tmp_path / "keys")
         assert not (tmp_path / "keys").exists()
 
-    def test_a_public_key_that_is_none_is_not_saved(self, tmp_path: Path) -> None:
-        message = "not the PEM of an Ed25519 public key; make a pair with generate_keypair()"
+    def test_another_kind_of_public_key_is_not_saved(self, tmp_path: Path) -> None:
+        message = "not the PEM of an Ed25519 public key; generate a pair with generate_keypair()"
         with pytest.raises(ValueError, match=exactly(message)):
             save_keypair(PRIVATE, foreign_pair()[1], tmp_path / "keys")
         assert not (tmp_path / "keys").exists()
 
-    def test_a_place_that_cannot_hold_keys_is_named(self, tmp_path: Path) -> None:
+    def test_a_path_that_cannot_be_a_key_folder_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         folder = tmp_path / "file" / "keys"
         message = (
             f"cannot prepare {folder}: Not a directory; "
-            "use a key folder that you own and may write to"
+            "use a key folder that you own and can write to"
         )
         with pytest.raises(KeyFileError, match=exactly(message)):
             save_keypair(PRIVATE, PUBLIC, folder)
@@ -183,26 +183,26 @@ class TestLoading:
         return tmp_path
 
     @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o620, 0o601, 0o660])
-    def test_a_private_key_open_to_others_is_refused_with_the_mending_command(
+    def test_a_private_key_accessible_to_others_is_refused_with_the_command_that_fixes_it(
         self, folder: Path, mode: int
     ) -> None:
         path = folder / "private_key.pem"
         path.chmod(mode)
         message = (
-            f"private key {path} is open to others (mode {mode:04o}); "
-            f"close it with: chmod 600 {path}"
+            f"private key {path} is accessible to other users (mode {mode:04o}); "
+            f"run: chmod 600 {path}"
         )
         for load in (load_keypair, ensure_keypair):
             with pytest.raises(KeyFileError, match=exactly(message)):
                 load(folder)
 
-    def test_the_mending_command_mends(self, tmp_path: Path) -> None:
+    def test_the_command_in_the_message_fixes_it(self, tmp_path: Path) -> None:
         folder = tmp_path / "it's a folder"
         save_keypair(PRIVATE, PUBLIC, folder)
         (folder / "private_key.pem").chmod(0o644)
         with pytest.raises(KeyFileError) as caught:
             load_keypair(folder)
-        command = str(caught.value).partition("close it with: ")[2]
+        command = str(caught.value).partition("run: ")[2]
         subprocess.run(shlex.split(command), check=True, timeout=60)
         assert load_keypair(folder) == (PRIVATE, PUBLIC)
 
@@ -234,7 +234,7 @@ class TestLoading:
                 load(folder)
 
     @pytest.mark.parametrize("content", [b"", b"garbage", PRIVATE, foreign_pair()[1]])
-    def test_a_public_key_that_is_none_is_refused(self, folder: Path, content: bytes) -> None:
+    def test_a_file_that_is_not_a_public_key_is_refused(self, folder: Path, content: bytes) -> None:
         path = folder / "public_key.pem"
         path.write_bytes(content)
         message = (
@@ -247,7 +247,7 @@ class TestLoading:
     @pytest.mark.parametrize(
         "content", [b"", b"garbage", PUBLIC, foreign_pair()[0], encrypted_private()]
     )
-    def test_a_private_key_that_is_none_is_refused_and_kept(
+    def test_a_file_that_is_not_a_private_key_is_refused_and_kept(
         self, folder: Path, content: bytes
     ) -> None:
         path = folder / "private_key.pem"
@@ -264,19 +264,21 @@ class TestLoading:
     def test_a_file_too_large_for_a_key_is_not_read_whole(self, folder: Path) -> None:
         path = folder / "public_key.pem"
         path.write_bytes(PUBLIC + b"\n" * 20_000)
-        message = f"public key {path} is larger than 16384 bytes; put the key itself there"
+        message = f"public key {path} is larger than 16384 bytes; replace it with the key file"
         with pytest.raises(KeyFileError, match=exactly(message)):
             load_keypair(folder)
 
     @pytest.mark.parametrize("kind", ["fifo", "folder"])
-    def test_what_is_no_file_is_refused_without_waiting(self, folder: Path, kind: str) -> None:
+    def test_a_path_that_is_not_a_file_is_refused_without_blocking(
+        self, folder: Path, kind: str
+    ) -> None:
         path = folder / "private_key.pem"
         path.unlink()
         if kind == "fifo":
             os.mkfifo(path, 0o600)
         else:
             path.mkdir()
-        message = f"private key {path} is not a regular file; put the key itself there"
+        message = f"private key {path} is not a regular file; replace it with the key file"
         with pytest.raises(KeyFileError, match=exactly(message)):
             load_keypair(folder)
 
@@ -285,7 +287,7 @@ class TestLoading:
         path = folder / f"{kind}_key.pem"
         path.rename(folder / "elsewhere")
         path.symlink_to(folder / "elsewhere")
-        message = f"{kind} key {path} is a symbolic link; put the file itself there"
+        message = f"{kind} key {path} is a symbolic link; replace it with the file"
         for load in (load_keypair, ensure_keypair):
             with pytest.raises(KeyFileError, match=exactly(message)):
                 load(folder)
@@ -295,7 +297,7 @@ class TestLoading:
     def test_a_key_of_another_user_is_refused(self, folder: Path, kind: str) -> None:
         path = folder / f"{kind}_key.pem"
         os.chown(path, 65534, 65534)
-        message = f"{kind} key {path} belongs to another user; put the key itself there"
+        message = f"{kind} key {path} belongs to another user; replace it with the key file"
         with pytest.raises(KeyFileError, match=exactly(message)):
             load_keypair(folder)
 
@@ -309,7 +311,7 @@ class TestLoading:
 
 
 class TestEnsuring:
-    def test_makes_a_pair_once(self, tmp_path: Path) -> None:
+    def test_generates_a_pair_once(self, tmp_path: Path) -> None:
         pair = ensure_keypair(tmp_path / "deep" / "keys")
         assert ensure_keypair(tmp_path / "deep" / "keys") == pair
         assert load_keypair(tmp_path / "deep" / "keys") == pair
@@ -318,26 +320,24 @@ class TestEnsuring:
         assert mode_of(tmp_path / "deep" / "keys" / "private_key.pem") == 0o600
         assert mode_of(tmp_path / "deep" / "keys" / "public_key.pem") == 0o644
 
-    def test_derives_a_public_key_that_is_missing(self, tmp_path: Path) -> None:
+    def test_derives_a_missing_public_key(self, tmp_path: Path) -> None:
         save_keypair(PRIVATE, PUBLIC, tmp_path)
         (tmp_path / "public_key.pem").unlink()
         assert ensure_keypair(tmp_path) == (PRIVATE, PUBLIC)
         assert (tmp_path / "public_key.pem").read_bytes() == PUBLIC
 
-    def test_does_not_overwrite_a_public_key_whose_private_key_is_elsewhere(
-        self, tmp_path: Path
-    ) -> None:
+    def test_does_not_overwrite_a_public_key_without_a_private_key(self, tmp_path: Path) -> None:
         path = tmp_path / "public_key.pem"
         path.write_bytes(PUBLIC)
         message = (
-            f"{path} has no private_key.pem beside it; "
+            f"{path} has no private_key.pem next to it; "
             "restore the private key, or remove the public key to start with a new pair"
         )
         with pytest.raises(KeyFileError, match=exactly(message)):
             ensure_keypair(tmp_path)
         assert [entry.name for entry in tmp_path.iterdir()] == ["public_key.pem"]
 
-    def test_processes_that_come_at_once_get_one_pair(self, tmp_path: Path) -> None:
+    def test_concurrent_processes_get_the_same_pair(self, tmp_path: Path) -> None:
         folders = [tmp_path / str(number) for number in range(12)]
         code = (
             "import hashlib, sys\n"

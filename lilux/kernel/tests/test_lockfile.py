@@ -1,4 +1,4 @@
-"""Lockfiles: what is saved is loaded, and what is not a lockfile is refused with its place."""
+"""Lockfiles: the examples of the specification, unknown fields, and saving."""
 
 import json
 import re
@@ -86,7 +86,7 @@ class TestExamplesOfTheSpecification:
 
     def test_explicit_paths_only(self) -> None:
         with pytest.raises(TypeError):
-            MANAGER.load(tool_id="tool", version="1.0.0")  # type: ignore[call-arg]  # the wrong way
+            MANAGER.load(tool_id="tool", version="1.0.0")  # type: ignore[call-arg]  # on purpose
 
     @pytest.mark.parametrize("valid", [True, False])
     def test_integration_with_an_orchestrator(self, path: Path, valid: bool) -> None:
@@ -149,7 +149,7 @@ class TestExamplesOfTheSpecification:
 
 
 class TestUnknownFields:
-    def test_they_survive_a_load_and_save(self, path: Path) -> None:
+    def test_they_are_kept_by_load_and_save(self, path: Path) -> None:
         data = document(future={"a": [1, {"b": None}]}, extra="a field that is called extra")
         data["root"]["signed_by"] = "someone"
         data["resolved_chain"][1]["platform"] = {"os": "linux"}
@@ -165,7 +165,7 @@ class TestUnknownFields:
         assert MANAGER.load(path) == loaded
 
     @pytest.mark.parametrize("place", ["top", "root", "chain"])
-    def test_each_place_keeps_its_own(self, path: Path, place: str) -> None:
+    def test_they_are_kept_at_each_level(self, path: Path, place: str) -> None:
         data = document()
         where = {"top": data, "root": data["root"], "chain": data["resolved_chain"][0]}[place]
         where["unknown"] = 1
@@ -190,15 +190,15 @@ class TestUnknownFields:
     @pytest.mark.parametrize(
         ("bad", "fault"),
         [
-            (lockfile(extra={"root": 1}), "the documented field 'root' stands in 'extra'"),
-            (lockfile(extra={"registry": {}}), "the documented field 'registry' stands in 'extra'"),
+            (lockfile(extra={"root": 1}), "the documented field 'root' is in 'extra'"),
+            (lockfile(extra={"registry": {}}), "the documented field 'registry' is in 'extra'"),
             (
                 lockfile(root=LockfileRoot("t", "1", "i", extra={"version": "2"})),
-                "the documented field 'version' stands in 'root.extra'",
+                "the documented field 'version' is in 'root.extra'",
             ),
         ],
     )
-    def test_they_cannot_overrule_a_documented_one(
+    def test_they_cannot_override_a_documented_one(
         self, path: Path, bad: Lockfile, fault: str
     ) -> None:
         message = f"cannot save lockfile {path}: {fault}; {CORRECT}"
@@ -245,7 +245,7 @@ class TestSaving:
     @MODEST
     @given(LOCKFILES)
     @example(lockfile(registry={'"': '\\"', "\\u0022": "\u2028\x00\x7f"}))
-    def test_what_is_saved_is_loaded(
+    def test_a_saved_lockfile_is_loaded_unchanged(
         self, tmp_path_factory: pytest.TempPathFactory, original: Lockfile
     ) -> None:
         path = tmp_path_factory.getbasetemp() / "round-trip.lock.json"
@@ -269,7 +269,7 @@ class TestSaving:
         with pytest.raises(LockfileError, match=r": duplicate key in '"):
             load_text(path, "\n".join(lines))
 
-    def test_it_is_indented_json_in_utf8_with_a_last_newline(self, path: Path) -> None:
+    def test_the_file_is_indented_utf8_json_with_a_final_newline(self, path: Path) -> None:
         MANAGER.save(lockfile(generated_at="später", resolved_chain=[], verified_deps={}), path)
         assert path.read_text(encoding="utf-8") == (
             "{\n"
@@ -325,7 +325,7 @@ class TestSaving:
             ),
         ],
     )
-    def test_what_could_not_be_loaded_is_not_saved(
+    def test_data_that_cannot_be_loaded_is_not_saved(
         self, path: Path, bad: Lockfile, fault: str
     ) -> None:
         path.write_text(DOCUMENTED)
@@ -334,7 +334,7 @@ class TestSaving:
         assert path.read_text() == DOCUMENTED
         assert list(path.parent.iterdir()) == [path]
 
-    def test_processes_that_save_at_once_leave_one_whole_file(self, path: Path) -> None:
+    def test_concurrent_saves_leave_one_whole_file(self, path: Path) -> None:
         code = (
             "import sys\n"
             "from pathlib import Path\n"

@@ -1,4 +1,4 @@
-"""Loading lockfiles: what is not one is refused, with the file, the place and what to do."""
+"""Loading lockfiles: a malformed one is refused with its path, the field and what to do."""
 
 import json
 import os
@@ -18,7 +18,7 @@ TEXT = DOCUMENTED.encode()
 
 
 def with_field(field: bytes) -> bytes:
-    """The documented lockfile with one more field, which comes first."""
+    """The documented lockfile with one more field at the start."""
     return b"{" + field + b"," + TEXT[1:]
 
 
@@ -36,34 +36,32 @@ def load_text(path: Path, text: str | bytes) -> Lockfile:
     return MANAGER.load(path)
 
 
-def test_a_missing_file_is_told_from_a_bad_one(path: Path) -> None:
+def test_a_missing_file_is_not_a_lockfile_error(path: Path) -> None:
     assert not MANAGER.exists(path)
     with pytest.raises(FileNotFoundError) as caught:
         MANAGER.load(path)
-    assert str(caught.value) == (
-        f"[Errno 2] no lockfile here; lock the tool to create it: '{path}'"
-    )
+    assert str(caught.value) == (f"[Errno 2] no lockfile; lock the tool to create it: '{path}'")
     assert not isinstance(caught.value, LockfileError)
 
 
 @pytest.mark.parametrize("obstacle", ["a name that is too long", "a loop of links"])
-def test_a_lockfile_that_is_out_of_reach_is_not_taken_for_absent(
-    tmp_path: Path, obstacle: str
-) -> None:
+def test_an_inaccessible_lockfile_is_not_treated_as_missing(tmp_path: Path, obstacle: str) -> None:
     path = tmp_path / ("x" * 300)
     reason = "File name too long"
     if obstacle == "a loop of links":
         path, reason = tmp_path / "loop", "Too many levels of symbolic links"
         path.symlink_to(path)
     assert MANAGER.exists(path) is True
-    message = f"lockfile {path}: cannot be read ({reason}); make it a file that you may read"
+    message = (
+        f"lockfile {path}: cannot be read ({reason}); make it a regular file that you can read"
+    )
     with pytest.raises(LockfileError, match=exactly(message)):
         MANAGER.load(path)
 
 
-def test_where_no_file_can_be_there_is_none(path: Path, tmp_path: Path) -> None:
+def test_a_path_that_cannot_exist_is_missing(path: Path, tmp_path: Path) -> None:
     path.write_text("")
-    (tmp_path / "dangling").symlink_to(tmp_path / "gone")
+    (tmp_path / "dangling").symlink_to(tmp_path / "missing")
     assert MANAGER.exists(path) is True
     for absent in (path / "below", tmp_path / "dangling", tmp_path / "a\0b"):
         assert MANAGER.exists(absent) is False
@@ -128,7 +126,7 @@ def test_the_error_is_a_lilux_error_and_a_value_error() -> None:
         ({"verified_deps": []}, "expected object | null, got array in 'verified_deps'"),
     ],
 )
-def test_a_field_that_is_wrong_is_named_by_its_path(
+def test_a_malformed_field_is_named_by_its_path(
     path: Path, changes: dict[str, Any], fault: str
 ) -> None:
     message = f"lockfile {path}: {fault}; {RESTORE}"
@@ -158,14 +156,14 @@ def test_a_field_that_is_wrong_is_named_by_its_path(
         (with_field(b'"z": ' + b"9" * 5000), "integer value out of range in '[...]'"),
     ],
 )
-def test_what_is_not_json_is_refused(path: Path, text: bytes, fault: str) -> None:
+def test_a_file_that_is_not_json_is_refused(path: Path, text: bytes, fault: str) -> None:
     with pytest.raises(LockfileError, match=exactly(f"lockfile {path}: {fault}; {RESTORE}")):
         load_text(path, text)
 
 
 @pytest.mark.parametrize("version", [0, 2, -1, 10**30])
 @pytest.mark.parametrize("other_shape", [True, False])
-def test_another_version_is_refused_with_what_to_do(
+def test_another_version_is_refused_with_a_hint(
     path: Path, version: int, other_shape: bool
 ) -> None:
     text = json.dumps(
@@ -200,7 +198,7 @@ def test_another_version_is_refused_with_what_to_do(
         ('"registry"', '"new": 1, "new": 1, "registry"', "new"),
     ],
 )
-def test_a_key_that_occurs_twice_is_refused(path: Path, old: str, new: str, place: str) -> None:
+def test_a_duplicate_key_is_refused(path: Path, old: str, new: str, place: str) -> None:
     text = DOCUMENTED.replace(old, new, 1)
     assert text != DOCUMENTED
     message = f"lockfile {path}: duplicate key in '{place}'; {RESTORE}"
@@ -210,7 +208,7 @@ def test_a_key_that_occurs_twice_is_refused(path: Path, old: str, new: str, plac
 
 def test_every_strict_prefix_of_a_lockfile_is_refused(path: Path) -> None:
     MANAGER.save(lockfile(registry={"n": 1, "s": 'quo"te'}, extra={"x": [1]}), path)
-    # Without its last newline the document is still all there.
+    # Without its final newline the document is still complete.
     whole = path.read_bytes().rstrip(b"\n")
     load_text(path, whole)
     for length in range(len(whole)):
@@ -218,7 +216,7 @@ def test_every_strict_prefix_of_a_lockfile_is_refused(path: Path) -> None:
             load_text(path, whole[:length])
 
 
-def test_a_file_that_is_too_large_is_not_read_whole(
+def test_a_file_above_the_limit_is_not_read_completely(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.write_text(DOCUMENTED)
@@ -238,18 +236,19 @@ def test_a_file_that_is_too_large_is_not_read_whole(
     assert sum(sizes) < 5_000_000
 
 
-def test_a_file_of_the_greatest_size_is_read(path: Path) -> None:
+def test_a_file_of_the_maximum_size_is_read(path: Path) -> None:
     path.write_bytes(DOCUMENTED.encode().ljust(4 * 1024 * 1024))
     assert MANAGER.load(path).root.tool_id == "my_tool"
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_is_refused_without_waiting(
+def test_a_path_that_is_not_a_file_is_refused_without_blocking(
     path: Path, make: Callable[[Path], None]
 ) -> None:
     make(path)
     message = (
-        f"lockfile {path}: cannot be read (Not a regular file); make it a file that you may read"
+        f"lockfile {path}: cannot be read (Not a regular file); "
+        "make it a regular file that you can read"
     )
     with pytest.raises(LockfileError, match=exactly(message)):
         MANAGER.load(path)

@@ -1,4 +1,4 @@
-"""Records: what they share with dataclasses, and what they refuse."""
+"""Records: the behaviour of dataclasses, and its limits."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Counter(Record):
     count: int = 0
 
 
-def test_fields_are_given_by_place_or_by_name_and_defaults_fill_the_rest() -> None:
+def test_fields_are_positional_or_keyword_arguments_with_defaults() -> None:
     assert (Point(1, 2), Point(1, y=2), Point(y=2, x=1)) == (Point(x=1, y=2),) * 3
     assert Point(1).y == 0
 
 
-def test_a_factory_makes_a_new_value_each_time() -> None:
+def test_a_factory_creates_a_new_value_each_time() -> None:
     first, second = Key(name="a"), Key(name="b")
     first.uses.append("once")
     assert second.uses == []
@@ -42,7 +42,7 @@ def test_a_factory_makes_a_new_value_each_time() -> None:
 @pytest.mark.parametrize(
     ("kind", "args", "given", "message"),
     [
-        (Point, (), {}, "Point() lacks the arguments x"),
+        (Point, (), {}, "Point() is missing the arguments x"),
         (Point, (1,), {"z": 2}, "Point() got an unexpected keyword argument 'z'"),
         (Point, (1, 2), {"z": 3}, "Point() got an unexpected keyword argument 'z'"),
         (Point, (), {"x": 1, "y": 2, "z": 3}, "Point() got an unexpected keyword argument 'z'"),
@@ -62,14 +62,14 @@ def test_arguments_that_do_not_fit_are_refused(
 
 def test_a_frozen_record_cannot_be_changed() -> None:
     point: Any = Point(1)
-    with pytest.raises(AttributeError, match=r"^Point cannot be changed: 'x'$"):
+    with pytest.raises(AttributeError, match=r"^Point is frozen: cannot change 'x'$"):
         point.x = 2
-    with pytest.raises(AttributeError, match=r"^Point cannot be changed: 'x'$"):
+    with pytest.raises(AttributeError, match=r"^Point is frozen: cannot change 'x'$"):
         del point.x
     assert point.x == 1
 
 
-def test_no_record_takes_another_attribute() -> None:
+def test_a_record_has_no_other_attributes() -> None:
     counter: Any = Counter()
     counter.count = 3
     assert counter == Counter(3)
@@ -86,46 +86,46 @@ def test_a_record_cannot_extend_another() -> None:
         kind("Pixel", (bare,), {})
 
 
-def test_an_object_of_the_base_itself_leaves_the_others_alone() -> None:
+def test_an_object_of_the_base_does_not_affect_other_records() -> None:
     kind: Any = type(Point)
     late = kind("Late", (Record,), {"__annotations__": {"x": "int"}, "x": 7})
     assert repr(Record()) == "Record()"
     assert late().x == 7
 
 
-def test_a_default_that_can_be_changed_is_refused() -> None:
-    """Every object would share it."""
+def test_a_mutable_default_is_refused() -> None:
+    """All objects would share it."""
     kind: Any = type(Point)
-    with pytest.raises(ValueError, match=r"^Shelf\.books: .*; give it a default_factory$"):
+    with pytest.raises(ValueError, match=r"^Shelf\.books: .*; use a default_factory$"):
         kind("Shelf", (Record,), {"__annotations__": {"books": "list"}, "books": []})
 
 
-def test_equality_asks_for_the_class_and_every_field() -> None:
+def test_equality_compares_the_class_and_every_field() -> None:
     assert Point(0) != Counter(0)
     assert Point(1, 2) != Point(1, 3)
     assert Point(1, 2) != (1, 2)
-    number: Any = float("nan")  # is not equal to itself, but tuples and dataclasses of it are
+    number: Any = float("nan")  # not equal to itself, unlike tuples and dataclasses that contain it
     assert Point(number) == Point(number)
 
 
-def test_a_frozen_record_is_hashed_by_its_fields_and_another_is_not() -> None:
+def test_only_a_frozen_record_is_hashable() -> None:
     assert {Point(1), Point(1), Point(2)} == {Point(1), Point(2)}
     with pytest.raises(TypeError):
         hash(Counter())
 
 
-def test_the_repr_leaves_out_what_is_marked() -> None:
+def test_the_repr_omits_marked_fields() -> None:
     assert repr(Key(name="a", secret="hush")) == "Key(name='a', uses=[])"
 
 
-def test_replacing_gives_another_record() -> None:
+def test_replaced_returns_a_new_record() -> None:
     point = Point(1, 2)
     assert (replaced(point, y=5), point) == (Point(1, 5), Point(1, 2))
     with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
         replaced(point, z=1)
 
 
-def test_records_are_dataclasses_to_those_who_ask() -> None:
+def test_the_dataclasses_module_accepts_records() -> None:
     key: Any = Key(name="a", secret="b")
     kind: Any = Key
     assert dataclasses.is_dataclass(kind)
@@ -137,7 +137,7 @@ def test_records_are_dataclasses_to_those_who_ask() -> None:
 def test_copies_and_pickles_are_equal() -> None:
     point = Point(1, 2)
     assert (copy.copy(point), copy.deepcopy(point)) == (point, point)
-    assert pickle.loads(pickle.dumps(point)) == point  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(point)) == point  # noqa: S301 - bytes of this test
 
 
 def test_defining_records_loads_neither_dataclasses_nor_typing() -> None:

@@ -1,4 +1,4 @@
-"""Hashing by OpenSSL or by the interpreter: the same hash, and a choice made once."""
+"""SHA-256 by OpenSSL or by the interpreter: the same hash, chosen once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lilux.sha256 import sha256
 
 
 @pytest.mark.parametrize("data", [b"", b"abc", bytes(range(256)) * 300])
-def test_it_is_what_hashlib_gives(data: bytes) -> None:
+def test_the_hash_is_the_one_of_hashlib(data: bytes) -> None:
     assert sha256(data).hexdigest() == hashlib.sha256(data).hexdigest()
     assert sha256(data).digest() == hashlib.sha256(data).digest()
 
@@ -23,7 +23,7 @@ def run(script: str) -> str:
     return done.stdout
 
 
-def test_the_interpreters_own_spares_loading_openssl() -> None:
+def test_the_interpreters_implementation_does_not_load_openssl() -> None:
     out = run(
         "import sys\n"
         "from lilux.sha256 import prefer_interpreter, sha256\n"
@@ -33,7 +33,7 @@ def test_the_interpreters_own_spares_loading_openssl() -> None:
     assert out == f"{hashlib.sha256(b'abc').hexdigest()} False\n"
 
 
-def test_openssls_stays_once_it_is_in_use() -> None:
+def test_openssl_stays_in_use() -> None:
     out = run(
         "import _hashlib\n"
         "from lilux.sha256 import prefer_interpreter, sha256\n"
@@ -44,7 +44,7 @@ def test_openssls_stays_once_it_is_in_use() -> None:
     assert out == "True\n"
 
 
-def test_an_interpreter_without_its_own_uses_openssls() -> None:
+def test_an_interpreter_without_an_implementation_uses_openssl() -> None:
     out = run(
         "import sys\n"
         "sys.modules['_sha256'] = sys.modules['_sha2'] = None\n"

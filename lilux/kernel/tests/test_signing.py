@@ -1,4 +1,4 @@
-"""Ed25519 signatures: which hold, and that nothing malformed raises."""
+"""Ed25519 signatures: which are valid, and that malformed input raises nothing."""
 
 import base64
 import hashlib
@@ -57,13 +57,13 @@ class TestSignatures:
     def test_every_pair_is_new(self) -> None:
         assert generate_keypair() != generate_keypair()
 
-    def test_a_signature_holds_for_its_hash_and_key_only(self) -> None:
+    def test_a_signature_is_valid_for_its_hash_and_key_only(self) -> None:
         other_hash = hashlib.sha256(b"changed").hexdigest()
         assert verify_signature(HASH, SIGNATURE, PUBLIC) is True
         assert verify_signature(other_hash, SIGNATURE, PUBLIC) is False
         assert verify_signature(HASH, SIGNATURE, generate_keypair()[1]) is False
 
-    def test_the_ascii_hex_digest_is_what_is_signed(self) -> None:
+    def test_the_ascii_hex_digest_is_signed(self) -> None:
         public_key = load_pem_public_key(PUBLIC)
         assert isinstance(public_key, ed25519.Ed25519PublicKey)
         public_key.verify(base64.urlsafe_b64decode(SIGNATURE), HASH.encode("ascii"))
@@ -123,7 +123,7 @@ class TestSignatures:
         ],
         ids=lambda _: "signature",
     )
-    def test_a_malformed_signature_is_false_and_no_traceback(self, signature: str) -> None:
+    def test_a_malformed_signature_is_false_and_raises_nothing(self, signature: str) -> None:
         assert verify_signature(HASH, signature, PUBLIC) is False
 
     @pytest.mark.parametrize(
@@ -144,19 +144,19 @@ class TestSignatures:
         ],
         ids=lambda _: "key",
     )
-    def test_a_key_of_the_wrong_kind_is_false_and_no_traceback(self, key: bytes) -> None:
+    def test_a_key_of_another_kind_is_false_and_raises_nothing(self, key: bytes) -> None:
         assert verify_signature(HASH, SIGNATURE, key) is False
 
     @pytest.mark.parametrize(
         "content_hash", ["", HASH[:-1], HASH + "0", HASH + "\n", "g" * 64, "٣" * 64, f" {HASH[1:]}"]
     )
-    def test_what_is_no_sha256_is_neither_signed_nor_verified(self, content_hash: str) -> None:
+    def test_a_malformed_hash_is_neither_signed_nor_verified(self, content_hash: str) -> None:
         message = "content_hash is not a SHA256 hex digest; pass its 64 hex digits"
         with pytest.raises(ValueError, match=exactly(message)):
             sign_hash(content_hash, PRIVATE)
         assert verify_signature(content_hash, SIGNATURE, PUBLIC) is False
 
-    def test_a_hash_that_is_no_text_verifies_nothing(self) -> None:
+    def test_a_hash_that_is_not_text_verifies_nothing(self) -> None:
         not_text: list[object] = [None, HASH.encode(), 7]
         for content_hash in not_text:
             assert verify_signature(content_hash, SIGNATURE, PUBLIC) is False  # type: ignore[arg-type]  # on purpose
@@ -167,7 +167,7 @@ class TestSignatures:
     def test_signing_with_another_kind_of_key_is_refused(self, key: bytes) -> None:
         message = (
             "not the PKCS8 PEM of an Ed25519 private key without a password; "
-            "make one with generate_keypair()"
+            "generate one with generate_keypair()"
         )
         with pytest.raises(ValueError, match=exactly(message)):
             sign_hash(HASH, key)

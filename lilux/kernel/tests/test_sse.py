@@ -1,4 +1,4 @@
-"""The parser of event streams, by the rules of the WHATWG standard."""
+"""The parser of event streams, according to the WHATWG standard."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def test_the_lines_of_one_event_are_joined_by_line_feeds() -> None:
     assert data_of(b"data: YHOO\ndata: +2\ndata: 10\n\n") == ["YHOO\n+2\n10"]
 
 
-def test_comments_are_skipped_and_blocks_without_data_are_no_events() -> None:
+def test_comments_and_blocks_without_data_are_skipped() -> None:
     stream = (
         b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third\n\n"
     )
@@ -67,7 +67,7 @@ def test_unknown_fields_and_fields_of_other_case_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_every_line_end_counts(end: bytes) -> None:
+def test_every_line_end_is_recognised(end: bytes) -> None:
     assert data_of(end.join([b"data: a", b"data: b", b"", b"data: c", b"", b""])) == ["a\nb", "c"]
 
 
@@ -76,11 +76,11 @@ def test_only_cr_and_lf_end_a_line() -> None:
     assert data_of(f"data: {text}\n\n".encode()) == [text]
 
 
-def test_crlf_cut_in_two_is_one_line_end() -> None:
+def test_a_split_crlf_is_one_line_end() -> None:
     assert data_of(b"data: a\r", b"\ndata: b\r", b"\n\r", b"\n") == ["a\nb"]
 
 
-def test_an_event_that_ends_in_cr_is_not_held_back() -> None:
+def test_an_event_that_ends_in_cr_is_not_delayed() -> None:
     parser = SseParser(LIMIT)
     assert [e.data for e in parser.feed(b"data: a\r\r")] == ["a"]
     assert [e.data for e in parser.feed(b"\ndata: b\n\n")] == ["b"]
@@ -98,7 +98,7 @@ def test_one_leading_byte_order_mark_is_dropped() -> None:
     assert data_of(b"data: a\n" + bom + b"data: b\n\n") == ["a"]
 
 
-def test_a_code_point_cut_in_two_is_put_together() -> None:
+def test_a_split_code_point_is_decoded() -> None:
     whole = "data: 日本🎌\n\n".encode()
     for cut in range(len(whole)):
         assert data_of(whole[:cut], whole[cut:]) == ["日本🎌"]
@@ -140,7 +140,7 @@ ENDS = st.sampled_from([b"\n", b"\r", b"\r\n", b"\n\n", b"\r\r\n"])
 @given(
     lines=LINES, ends=st.lists(ENDS, min_size=12, max_size=12), bom=st.booleans(), data=st.data()
 )
-def test_where_a_stream_is_cut_makes_no_difference(
+def test_the_chunks_of_a_stream_make_no_difference(
     lines: list[bytes], ends: list[bytes], bom: bool, data: st.DataObject
 ) -> None:
     body = b"".join(line + end for line, end in zip(lines, ends, strict=False))
@@ -158,7 +158,7 @@ def test_where_a_stream_is_cut_makes_no_difference(
         st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"]), max_size=20)
     )
 )
-def test_what_a_server_frames_is_what_comes_out(events: list[str]) -> None:
+def test_framed_events_are_parsed_unchanged(events: list[str]) -> None:
     framed = "".join(
         "".join(f"data: {line}\n" for line in event.split("\n")) + "\n" for event in events
     )

@@ -1,54 +1,68 @@
-"""The environment of a job is what its caller gave this time, however often it was the same."""
+"""The environment of a job is the one that its caller passed with this call."""
 
-import asyncio
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping
 
-from lilux.primitives.subprocess import SubprocessPrimitive
 from lilux.primitives.subprocess.request import effective_env
-from lilux.primitives.subprocess.wire import encode
+from process_transports import Execute
 
 PRINT_A = {"command": "/bin/sh", "args": ["-c", 'printf %s "$A"'], "render": False}
 
 
-def seen(environments: Sequence[dict[str, str]]) -> list[str]:
-    async def body() -> list[str]:
-        run = SubprocessPrimitive().execute
-        configs = [{**PRINT_A, "env": env, "env_mode": "exact"} for env in environments]
-        return [(await run(config)).stdout for config in configs]
-
-    return asyncio.run(body())
+def test_consecutive_jobs_have_their_own_environments(execute: Execute) -> None:
+    environments = [{"A": "1"}, {"A": "2"}, {"A": "1"}, {}, {"A": "2", "B": "3"}]
+    configs = [{**PRINT_A, "env": env, "env_mode": "exact"} for env in environments]
+    assert [execute(config).stdout for config in configs] == ["1", "2", "1", "", "2"]
 
 
-def test_jobs_in_turns_have_their_own_environments() -> None:
-    assert seen([{"A": "1"}, {"A": "2"}, {"A": "1"}, {}, {"A": "2", "B": "3"}]) == [
-        "1", "2", "1", "", "2",
-    ]  # fmt: skip
-
-
-def test_a_dict_that_its_caller_changed_in_the_meantime_is_read_anew() -> None:
+def test_a_dict_that_the_caller_changed_between_calls_is_read_again(execute: Execute) -> None:
     env = {"A": "before"}
     config = {**PRINT_A, "env": env, "env_mode": "exact"}
-
-    async def body() -> list[str]:
-        primitive = SubprocessPrimitive()
-        first = await primitive.execute(config)
-        env["A"] = "after"
-        return [first.stdout, (await primitive.execute(config)).stdout]
-
-    assert asyncio.run(body()) == ["before", "after"]
+    assert execute(config).stdout == "before"
+    env["A"] = "after"
+    assert execute(config).stdout == "after"
 
 
-def test_what_a_caller_does_to_its_dict_does_not_reach_what_is_remembered() -> None:
+def test_a_returned_environment_is_a_copy() -> None:
     env = {"A": "1"}
     first = effective_env(env, "exact")
     env["A"] = "2"
-    assert effective_env({"A": "1"}, "exact") == {"A": "1"}
     assert first == {"A": "1"}
 
 
-def test_an_equal_environment_is_spelled_once() -> None:
-    first = effective_env({"A": "1", "B": "2"}, "exact")
-    assert effective_env({"B": "2", "A": "1"}, "exact") is first
-    frame = encode({"id": 1, "op": "exec", "env": first})
-    assert frame.endswith(b'{"id":1,"op":"exec","env":{"A":"1","B":"2"}}')
-    assert encode({"id": 1, "op": "exec", "env": first}) == frame
+class Watched(Mapping[str, str]):
+    """A mapping that calls a function whenever it is read."""
+
+    def __init__(self, values: dict[str, str], when_read: Callable[[], object]) -> None:
+        self._values = values
+        self._when_read = when_read
+
+    def __getitem__(self, name: str) -> str:
+        self._when_read()
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._when_read()
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        equal = self._values == other
+        self._when_read()
+        return equal
+
+    __hash__ = None  # type: ignore[assignment] # as for any mapping that compares by value
+
+
+def test_two_threads_never_get_the_environment_of_each_other() -> None:
+    def call_in_another_thread() -> None:
+        other = threading.Thread(target=effective_env, args=({"A": "theirs"}, "exact"))
+        other.start()
+        other.join()
+
+    env = Watched({"A": "mine"}, call_in_another_thread)
+    for _ in range(3):
+        effective_env({"A": "mine"}, "exact")
+        assert effective_env(env, "exact") == {"A": "mine"}

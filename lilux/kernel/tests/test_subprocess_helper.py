@@ -1,4 +1,4 @@
-"""The life of the helper behind the primitive."""
+"""Start, death and end of the helper process."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive
 from lilux.primitives.subprocess.binary import find_helper
+from process_transports import Execute
 from processes import Tree, assert_gone, is_alive, lineage, pid_in, wait_until
 
 
@@ -24,7 +25,7 @@ def own_helpers() -> list[psutil.Process]:
     return [p for p in psutil.Process().children() if p.name() == "lilux-proc" and is_alive(p)]
 
 
-def test_a_loop_has_one_helper_however_many_primitives_and_calls() -> None:
+def test_all_primitives_and_calls_in_a_loop_share_one_helper() -> None:
     async def main() -> None:
         await asyncio.gather(
             *(SubprocessPrimitive().execute({"command": "true"}) for _ in range(20))
@@ -39,8 +40,26 @@ def test_the_helper_ends_with_its_loop() -> None:
     assert own_helpers() == []
 
 
+DIED = (
+    "lilux-proc ended unexpectedly during a call; its processes are being ended; "
+    "try again: the next call starts a new helper"
+)
+
+
+def test_the_death_of_the_worker_during_a_call_is_reported_and_the_next_call_works(
+    execute: Execute, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path / "tree")
+    with pytest.raises(HelperError) as raised:
+        execute({"command": "sh", "args": ["-c", tree.script("kill -KILL $PPID; sleep 600")]})
+    assert str(raised.value) == DIED
+    assert execute({"command": "echo", "args": ["again"]}).stdout == "again\n"
+    pids = [int((tree.folder / name).read_text()) for name in tree.NAMES]
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the tree has ended")
+
+
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["keeper", "guardian", "worker"])
-def test_call_in_flight_when_the_helper_dies_gets_a_clear_error_and_the_next_works(
+def test_the_death_of_any_part_of_the_helper_is_reported_and_the_next_call_works(
     tmp_path: Path, victim: int
 ) -> None:
     tree = Tree(tmp_path / "tree")
@@ -54,35 +73,32 @@ def test_call_in_flight_when_the_helper_dies_gets_a_clear_error_and_the_next_wor
         lineage(own_helpers()[0].pid)[victim].kill()
         with pytest.raises(HelperError) as raised:
             await call
-        assert str(raised.value) == (
-            "lilux-proc ended unexpectedly while a request was in flight; whatever it had "
-            "started is being ended, and the next call starts a new helper: try again"
-        )
+        assert str(raised.value) == DIED
         assert (await primitive.execute({"command": "echo", "args": ["again"]})).stdout == "again\n"
         assert_gone(processes)
 
     asyncio.run(main())
 
 
-def test_a_helper_that_dies_between_calls_is_not_noticed() -> None:
+def test_a_helper_that_dies_between_calls_is_replaced() -> None:
     async def main() -> None:
         primitive = SubprocessPrimitive()
         assert (await primitive.execute({"command": "true"})).success
         helper = own_helpers()[0]
         helper.kill()
-        await asyncio.to_thread(wait_until, lambda: not is_alive(helper), "it is dead")
+        await asyncio.to_thread(wait_until, lambda: not is_alive(helper), "the helper is dead")
         for attempt in range(2):
             try:
                 assert (await primitive.execute({"command": "true"})).success
                 return
             except HelperError:
-                # The end may be seen only by the call itself; then the next one works.
+                # The call itself may be the first to see the end; then the next one works.
                 assert attempt == 0
 
     asyncio.run(main())
 
 
-def test_a_loop_has_one_helper_also_after_deaths_and_garbage_collection() -> None:
+def test_a_loop_has_one_helper_after_deaths_and_garbage_collection() -> None:
     async def main() -> None:
         primitive = SubprocessPrimitive()
         for _ in range(3):
@@ -101,7 +117,7 @@ def test_a_loop_has_one_helper_also_after_deaths_and_garbage_collection() -> Non
     asyncio.run(main())
 
 
-def test_helpers_of_loops_that_were_closed_by_hand_end_when_another_starts() -> None:
+def test_helpers_of_loops_closed_without_shutdown_end_when_another_starts() -> None:
     gc.disable()
     try:
         for _ in range(4):
@@ -115,14 +131,14 @@ def test_helpers_of_loops_that_were_closed_by_hand_end_when_another_starts() -> 
 
 
 def test_a_generator_may_run_a_command_when_its_loop_ends() -> None:
-    said = []
+    outputs = []
 
     async def generator() -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
             config = {"command": "sh", "args": ["-c", "sleep 0.2; echo last words"]}
-            said.append((await SubprocessPrimitive().execute(config)).stdout)
+            outputs.append((await SubprocessPrimitive().execute(config)).stdout)
 
     async def main() -> AsyncGenerator[None, None]:
         await SubprocessPrimitive().execute({"command": "true"})
@@ -131,7 +147,7 @@ def test_a_generator_may_run_a_command_when_its_loop_ends() -> None:
         return unfinished
 
     asyncio.run(main())
-    assert said == ["last words\n"]
+    assert outputs == ["last words\n"]
 
 
 def test_closing_works_after_the_executor_of_the_loop_was_shut_down() -> None:
@@ -144,21 +160,21 @@ def test_closing_works_after_the_executor_of_the_loop_was_shut_down() -> None:
 
 
 def test_several_loops_in_several_threads_work_at_once() -> None:
-    said: list[str] = []
+    outputs: list[str] = []
 
     async def work(number: int) -> None:
         primitive = SubprocessPrimitive()
         results = await asyncio.gather(
             *(primitive.execute({"command": "echo", "args": [f"{number}.{n}"]}) for n in range(10))
         )
-        said.extend(result.stdout.strip() for result in results)
+        outputs.extend(result.stdout.strip() for result in results)
 
     threads = [threading.Thread(target=asyncio.run, args=(work(n),)) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(said) == sorted(f"{a}.{b}" for a in range(8) for b in range(10))
+    assert sorted(outputs) == sorted(f"{a}.{b}" for a in range(8) for b in range(10))
     assert own_helpers() == []
 
 
@@ -172,9 +188,7 @@ def test_several_loops_in_several_threads_work_at_once() -> None:
         "asyncio.run(abandon())",
     ],
 )
-def test_nothing_is_left_behind_at_exit_and_no_warning_is_shown(
-    program: str, tmp_path: Path
-) -> None:
+def test_exit_leaves_no_process_and_prints_no_warning(program: str, tmp_path: Path) -> None:
     script = f"""
 import asyncio, os, sys
 from lilux.primitives.subprocess import SubprocessPrimitive
@@ -190,16 +204,15 @@ async def abandon():
 """
     quiet = ["-X", "dev", "-W", "error", "-c", script]
     if program.startswith("loop = ") and "_exit" not in program:
-        # A loop that is closed by hand shuts nothing down; asyncio itself warns of that for some
-        # of its own objects, so only what is ours counts.
+        # asyncio warns about objects of a loop that was closed without shutdown.
         quiet = ["-c", script]
     done = subprocess.run([sys.executable, *quiet], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
     for pid in (tmp_path / "pids").read_text().split():
-        wait_until(lambda pid=int(pid): not psutil.pid_exists(pid), "the worker is gone")  # type: ignore[misc] # bound now
+        wait_until(lambda pid=int(pid): not psutil.pid_exists(pid), "the worker has ended")  # type: ignore[misc] # bound now
 
 
-def test_death_of_the_caller_ends_its_jobs_and_spares_what_it_spawned(tmp_path: Path) -> None:
+def test_the_death_of_the_caller_ends_its_jobs_but_not_detached_processes(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "tree")
     script = """
 import asyncio, sys
@@ -222,7 +235,7 @@ asyncio.run(main())
 
 
 def test_a_forked_child_does_not_keep_the_helper_alive(tmp_path: Path) -> None:
-    # If the child held the connection, the helper would not see the end of its caller.
+    # If the child kept the connection open, the helper would not see the end of its caller.
     script = """
 import asyncio, os, sys, time
 from lilux.primitives.subprocess import SubprocessPrimitive
@@ -253,7 +266,7 @@ asyncio.run(main())
                 process.kill()
 
 
-def test_a_forked_child_can_run_commands_of_its_own() -> None:
+def test_a_forked_child_can_run_commands() -> None:
     script = """
 import asyncio, os, sys
 from lilux.primitives.subprocess import SubprocessPrimitive
@@ -275,7 +288,7 @@ sys.stdout.write(loop.run_until_complete(call("parent again")))
     assert done.stdout == "child\nparent again\n"
 
 
-def test_secrets_stand_on_no_command_line_and_in_no_environment_of_the_helper(
+def test_secrets_are_not_in_the_command_line_or_environment_of_the_helper(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LILUX_TEST_TOKEN", "S3CRET-inherited")
@@ -302,7 +315,7 @@ def test_secrets_stand_on_no_command_line_and_in_no_environment_of_the_helper(
     asyncio.run(main())
 
 
-def test_without_lilux_proc_the_primitive_cannot_be_made(
+def test_without_lilux_proc_the_primitive_cannot_be_created(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -315,7 +328,7 @@ def test_without_lilux_proc_the_primitive_cannot_be_made(
     )
 
 
-def test_lilux_proc_is_looked_for_on_path_first_then_beside_the_interpreter_and_the_program(
+def test_lilux_proc_is_searched_on_path_then_beside_the_interpreter_and_the_program(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     places = [tmp_path / name for name in ("path", "interpreter", "program")]
@@ -328,8 +341,10 @@ def test_lilux_proc_is_looked_for_on_path_first_then_beside_the_interpreter_and_
     monkeypatch.setattr(sys, "argv", [str(places[2] / "rye")])
     for place in places:
         assert find_helper() == str(place / "lilux-proc")
-        (place / "lilux-proc").rename(place / "gone")
-        monkeypatch.setenv("PATH", f"{tmp_path}/nowhere{os.pathsep}{place}")  # not the same search
+        (place / "lilux-proc").rename(place / "removed")
+        monkeypatch.setenv(
+            "PATH", f"{tmp_path}/nowhere{os.pathsep}{place}"
+        )  # a different search, so not cached
 
 
 def test_a_binary_in_the_working_directory_is_not_run(
@@ -348,19 +363,17 @@ def test_a_binary_in_the_working_directory_is_not_run(
 
 
 def test_a_binary_that_is_not_lilux_proc_gives_a_clear_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    execute: Execute, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fake = tmp_path / "lilux-proc"
     fake.write_text("#!/bin/sh\necho this is not a frame, is it\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(
-        HelperError, match=r"^lilux-proc (and this program do not understand|ended unexpectedly)"
-    ):
-        asyncio.run(SubprocessPrimitive().execute({"command": "true"}))
+    with pytest.raises(HelperError, match=r"^lilux-proc (sent a malformed|ended unexpectedly)"):
+        execute({"command": "true"})
     fake.write_text("not executable code")
     with pytest.raises(ConfigurationError) as raised:
-        asyncio.run(SubprocessPrimitive().execute({"command": "true"}))
+        execute({"command": "true"})
     assert str(raised.value) == (
         f"{fake} cannot be started: Exec format error; reinstall lilux-proc"
     )

@@ -1,4 +1,4 @@
-"""Detached processes, by the examples of the specification."""
+"""Detached processes, with the examples of the specification."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_spawn_status_kill_as_in_the_specification(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_spawned_process_outlives_the_event_loop() -> None:
+def test_a_detached_process_outlives_the_event_loop() -> None:
     async def spawn() -> SpawnResult:
         return await SubprocessPrimitive().spawn("sleep", ["600"], envs={"A": "1"})
 
@@ -45,7 +45,7 @@ def test_spawned_process_outlives_the_event_loop() -> None:
     assert asyncio.run(end(spawned)).method == "terminated"
 
 
-def test_spawn_that_fails_says_why() -> None:
+def test_a_failed_spawn_gives_the_reason() -> None:
     async def spawn(command: str, **options: str) -> SpawnResult:
         return await SubprocessPrimitive().spawn(command, [], **options)  # type: ignore[arg-type] # log_path only
 
@@ -60,14 +60,14 @@ def test_spawn_that_fails_says_why() -> None:
     )
 
 
-def test_environment_of_a_spawned_process_that_is_malformed_is_named() -> None:
+def test_an_invalid_environment_is_reported() -> None:
     async def main() -> SpawnResult:
         return await SubprocessPrimitive().spawn("true", [], envs={"A": 1})  # type: ignore[dict-item] # on purpose
 
     assert asyncio.run(main()).error == "env['A'] must be a string, got int"
 
 
-def test_number_that_can_be_no_pid_is_refused() -> None:
+def test_a_number_that_cannot_be_a_pid_is_refused() -> None:
     async def main() -> None:
         primitive = SubprocessPrimitive()
         killed = await primitive.kill(-5)
@@ -79,7 +79,7 @@ def test_number_that_can_be_no_pid_is_refused() -> None:
     asyncio.run(main())
 
 
-def test_arguments_of_the_wrong_type_are_named_and_raise_nothing() -> None:
+def test_arguments_of_the_wrong_type_give_a_failed_result() -> None:
     async def main() -> None:
         primitive: Any = SubprocessPrimitive()
         assert (await primitive.spawn("true", "abc")).error == (

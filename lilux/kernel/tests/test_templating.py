@@ -1,4 +1,4 @@
-"""Templating: one pass, nothing parsed twice, types kept."""
+"""Templating: one pass, inserted text is not parsed, types are kept."""
 
 import copy
 import shlex
@@ -79,7 +79,7 @@ def test_environment_placeholders(template: str, expected: str) -> None:
         "${VÄR}",
     ],
 )
-def test_what_is_not_ours_stays(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert render(text, params={"name": "text", "VAR": "text"}, env={"VAR": "v"}) == text
 
 
@@ -88,7 +88,7 @@ def test_an_environment_placeholder_is_not_a_dollar_and_a_parameter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "spelled"),
+    ("value", "text"),
     [
         ("as it is", "as it is"),
         (True, "true"),
@@ -100,16 +100,16 @@ def test_an_environment_placeholder_is_not_a_dollar_and_a_parameter() -> None:
         (Path("some") / "file", "some/file"),
     ],
 )
-def test_an_embedded_parameter_is_spelled_as_text_or_json(value: object, spelled: str) -> None:
-    assert render("<{value}>", params={"value": value}, env={}) == f"<{spelled}>"
+def test_an_embedded_parameter_is_inserted_as_text_or_json(value: object, text: str) -> None:
+    assert render("<{value}>", params={"value": value}, env={}) == f"<{text}>"
 
 
 @pytest.mark.parametrize("value", [b"s3cret", {"s3cret"}, float("nan"), {"a": object()}])
-def test_an_embedded_parameter_without_json_form_is_named_and_not_shown(value: object) -> None:
+def test_an_embedded_parameter_without_a_json_form_is_named_but_not_shown(value: object) -> None:
     with pytest.raises(ValueError, match="parameter 'body'") as caught:
         render("<{body}>", params={"body": value}, env={})
     assert str(caught.value) == (
-        f"parameter 'body' ({type(value).__name__}) cannot be written as JSON inside a text; "
+        f"parameter 'body' ({type(value).__name__}) cannot be written as JSON inside text; "
         "pass a string"
     )
 
@@ -121,13 +121,13 @@ def test_a_circular_parameter_is_an_error_and_not_a_crash() -> None:
         param_text("c", circle)
 
 
-def test_a_whole_parameter_is_handed_over_itself() -> None:
+def test_a_string_of_one_placeholder_gives_the_same_object() -> None:
     marker = object()
     assert render("{it}", params={"it": marker}, env={}) is marker
     assert render({"k": ["{it}"]}, params={"it": b"raw"}, env={}) == {"k": [b"raw"]}
 
 
-def test_a_placeholder_with_a_newline_after_it_is_not_the_whole() -> None:
+def test_a_placeholder_followed_by_a_newline_is_text() -> None:
     assert render("{n}\n", params={"n": 3}, env={}) == "3\n"
     assert render("{n}{n}", params={"n": 3}, env={}) == "33"
 
@@ -163,7 +163,7 @@ def test_inserted_text_is_never_parsed_again(value: str, other: str) -> None:
 
 
 @given(value=TEMPLATE_LIKE, before=st.sampled_from(["", "$", "${", "{", "${A:-"]))
-def test_inserted_text_does_not_join_its_surroundings(value: str, before: str) -> None:
+def test_inserted_text_does_not_combine_with_the_text_around_it(value: str, before: str) -> None:
     params = {"p": value, "SECRET": "LEAK", "env": "LEAK"}
     text = f"{before}}} {{p}}{{"
     assert render(text, params=params, env={"SECRET": "LEAK"}) == (
@@ -188,7 +188,7 @@ def test_a_whole_parameter_keeps_its_type(name: str, value: object) -> None:
     assert rendered == value
 
 
-def test_a_filler_sees_each_placeholder_with_its_place() -> None:
+def test_fill_receives_each_placeholder_with_its_position() -> None:
     seen: list[Placeholder] = []
 
     def fill(placeholder: Placeholder) -> str | None:
@@ -212,7 +212,7 @@ def test_a_whole_placeholder_is_recognised() -> None:
 
 
 @given(value=TEMPLATE_LIKE.filter(lambda text: "\0" not in text))
-def test_a_quoting_filler_can_be_built_on_substitute(value: str) -> None:
+def test_substitute_can_be_used_for_shell_quoting(value: str) -> None:
     def quoted(placeholder: Placeholder) -> str | None:
         if placeholder.kind == "env":
             return shlex.quote(env_value(placeholder, {}))

@@ -1,4 +1,4 @@
-"""A program without a free file descriptor is told so, and goes on when it has one again."""
+"""Without a free file descriptor a call fails with a clear error; later calls work again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lilux.primitives.subprocess import SubprocessPrimitive
 from scarce_descriptors import descriptors_left
 
 
-def test_a_helper_for_which_there_is_no_descriptor_is_a_clear_error() -> None:
+def test_a_helper_without_a_free_descriptor_is_a_clear_error() -> None:
     async def main() -> None:
         primitive = SubprocessPrimitive()
         message = ""
@@ -27,7 +27,7 @@ def test_a_helper_for_which_there_is_no_descriptor_is_a_clear_error() -> None:
     asyncio.run(main())
 
 
-def test_a_helper_that_runs_needs_no_descriptor_of_the_caller_for_another_job() -> None:
+def test_a_running_helper_needs_no_new_descriptor_of_the_caller() -> None:
     async def main() -> None:
         primitive = SubprocessPrimitive()
         await primitive.execute({"command": "true"})

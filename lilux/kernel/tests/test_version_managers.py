@@ -1,4 +1,4 @@
-"""Version managers: what they installed is found by looking, without running them."""
+"""Version managers: their interpreters are found without running them."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ def managed(manager: str, version: str | None = None, **more: Any) -> dict[str, 
 
 
 class Layout(NamedTuple):
-    """Where a manager keeps the program of a version."""
+    """The folders of a manager."""
 
     manager: str
     variable: str
@@ -34,7 +34,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.manager)
-def test_a_manager_finds_the_version_that_is_asked_for(layout: Layout, home: Path) -> None:
+def test_a_manager_finds_the_requested_version(layout: Layout, home: Path) -> None:
     def path(version: str) -> Path:
         return home / layout.folder / layout.program.format(version)
 
@@ -55,7 +55,7 @@ def test_a_manager_finds_the_version_that_is_asked_for(layout: Layout, home: Pat
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.manager)
-def test_a_managers_variable_says_where_its_folder_is(
+def test_a_managers_variable_selects_its_folder(
     layout: Layout, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
@@ -70,25 +70,25 @@ def test_a_managers_variable_says_where_its_folder_is(
     assert interpreter(None, environ, rule) is None
 
 
-def test_a_release_ranks_above_its_candidates(home: Path) -> None:
+def test_a_release_takes_precedence_over_its_candidates(home: Path) -> None:
     program(home / ".pyenv/versions/3.13.0rc3/bin/python")
     final = program(home / ".pyenv/versions/3.13.0/bin/python")
     program(home / ".pyenv/versions/3.13-dev/bin/python")
     assert interpreter(None, {"HOME": str(home)}, managed("pyenv", "3.13")) == final
 
 
-def test_a_whole_number_is_a_version_and_a_fraction_is_not(home: Path) -> None:
+def test_an_integer_is_a_version_and_a_float_is_not(home: Path) -> None:
     node = program(home / ".nvm/versions/node/v20.1.0/bin/node")
     rule = {"type": "version_manager", "manager": "nvm", "version": 20}
     assert interpreter(None, {"HOME": str(home)}, rule) == node
     with pytest.raises(ConfigurationError) as caught:
         interpreter(None, {}, {**rule, "version": 3.10})
     assert str(caught.value) == (
-        "env_config.interpreter.version: expected text, got float; put it in quotes"
+        "env_config.interpreter.version: expected a string, got float; quote it"
     )
 
 
-def test_pyenv_without_a_version_asks_variable_then_project_then_global(
+def test_pyenv_without_a_version_reads_variable_then_project_then_global(
     project: Path, home: Path
 ) -> None:
     paths = {v: program(home / f".pyenv/versions/{v}/bin/python") for v in ("3.9.1", "3.10.1", "x")}
@@ -166,7 +166,7 @@ def test_asdf_reads_tool_versions(project: Path, home: Path) -> None:
         '[tools]\nnode = "latest"\n',
     ],
 )
-def test_mise_reads_its_own_files(text: str, project: Path, home: Path) -> None:
+def test_mise_reads_its_files(text: str, project: Path, home: Path) -> None:
     data = home / "data/mise"
     node = program(data / "installs/node/22.3.0/bin/node")
     program(data / "installs/node/20.1.0/bin/node")
@@ -182,7 +182,7 @@ def test_mise_reads_its_own_files(text: str, project: Path, home: Path) -> None:
     assert interpreter(project, environ, rule) == node
 
 
-def test_the_tool_of_a_general_manager_can_be_told_by_the_fallback(home: Path) -> None:
+def test_the_fallback_can_name_the_tool_of_a_general_manager(home: Path) -> None:
     python = program(home / ".asdf/installs/python/3.11.4/bin/python3")
     rule = managed("asdf", "3.11.4", fallback="python3")
     assert interpreter(None, {"HOME": str(home)}, rule) == python
@@ -190,7 +190,7 @@ def test_the_tool_of_a_general_manager_can_be_told_by_the_fallback(home: Path) -
     assert interpreter(None, {"HOME": str(home)}, managed("asdf", "1.22", tool="go")) == go
 
 
-def test_a_version_file_cannot_lead_out_of_the_managers_folder(project: Path, home: Path) -> None:
+def test_a_version_file_cannot_leave_the_managers_folder(project: Path, home: Path) -> None:
     program(project / "evil/bin/python")
     program(home / ".pyenv/versions/3.9.1/bin/python")
     for text in ("../../../project/evil", str(project / "evil"), "..", "3.9.1/../../x"):
@@ -199,7 +199,7 @@ def test_a_version_file_cannot_lead_out_of_the_managers_folder(project: Path, ho
 
 
 @pytest.mark.parametrize("manager", ["nvm", "mise"])
-def test_a_configuration_folder_that_cannot_be_looked_at_is_none(manager: str, home: Path) -> None:
+def test_an_inaccessible_configuration_folder_is_ignored(manager: str, home: Path) -> None:
     layout = {"nvm": ".nvm/versions/node/v20.1.0", "mise": ".local/share/mise/installs/node/20.1.0"}
     node = program(home / layout[manager] / "bin/node")
     too_long = "/" + "x" * 300
@@ -217,7 +217,7 @@ def test_a_configuration_folder_that_cannot_be_looked_at_is_none(manager: str, h
     ],
     ids=["nested lists", "nested keys", "a number without end"],
 )
-def test_a_mise_file_that_overwhelms_its_reader_is_passed_over(
+def test_a_mise_file_that_exceeds_the_parser_is_skipped(
     text: str, project: Path, home: Path
 ) -> None:
     node = program(home / ".local/share/mise/installs/node/20.1.0/bin/node")

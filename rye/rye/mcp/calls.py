@@ -33,7 +33,11 @@ DISCONNECTED = "rye.client_disconnected"
 client disconnects."""
 
 _DEFAULT_LIMIT = 10
-_NEEDED_BY_CALLS = ("jsonschema_rs", "lilux.primitives.subprocess", "rye.catalogue.catalogue")
+_NEEDED_BY_CALLS = (
+    "jsonschema_rs",
+    "lilux.primitives.subprocess.primitive",
+    "rye.catalogue.catalogue",
+)
 
 
 class Calls:

@@ -1,4 +1,4 @@
-"""One way to write a file: whole and durable, or not at all."""
+"""Atomic writes: a reader sees the old file or the new one, never a part, even after a crash."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ def atomic_write(
     create_only: bool = False,
     synced: bool = True,
 ) -> None:
-    """Put ``data`` at ``path`` in one step that readers and crashes cannot split.
+    """Write ``data`` to ``path`` through a temporary file in the same folder.
 
     The file has exactly ``mode`` before its first byte is written, whatever the umask. A symlink
-    at ``path`` is replaced, not followed. The folder must exist; both it and the file are synced,
-    unless ``synced`` is false: then a crash of the system may leave the new file empty.
+    at ``path`` is replaced, not followed. The folder must exist. File and folder are synced,
+    unless ``synced`` is false: then a system crash may leave the new file empty.
 
     With ``create_only`` an existing ``path`` is left alone and raises ``FileExistsError``. Any
-    other failure is the ``OSError`` of the system, naming ``path`` (or its folder, if that cannot
-    be opened); a failure or interrupt before the last sync leaves the old file and nothing else.
+    other failure is the system's ``OSError`` for ``path`` (or for its folder, if that cannot be
+    opened). A failure or interrupt before the rename leaves the old file. No temporary file
+    remains, unless the process is killed.
     """
     target = os.fspath(path)
     folder, name = os.path.split(target)
@@ -47,12 +48,12 @@ def atomic_write(
 def _write_in_folder(
     folder_fd: int, name: str, data: bytes, *, mode: int, create_only: bool, synced: bool
 ) -> None:
-    # Not derived from `name`, which may already have the greatest length that a folder allows.
+    # Not derived from `name`, which may already have the maximum length.
     temporary = f".{os.urandom(8).hex()}.tmp"
     file_fd = os.open(temporary, _CREATE_TEMPORARY, mode, dir_fd=folder_fd)
     try:
         try:
-            # The umask can only have taken bits away from what open() was given.
+            # The umask can only have removed bits from the mode given to open().
             os.fchmod(file_fd, mode)
             _write_all(file_fd, data)
             if synced:
@@ -61,15 +62,21 @@ def _write_in_folder(
             os.close(file_fd)
         if create_only:
             os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+            os.unlink(temporary, dir_fd=folder_fd)
         else:
             os.rename(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     except BaseException:
-        os.unlink(temporary, dir_fd=folder_fd)
+        _remove_temporary(temporary, folder_fd)
         raise
-    if create_only:
-        os.unlink(temporary, dir_fd=folder_fd)
     if synced:
         _sync_folder(folder_fd)
+
+
+def _remove_temporary(name: str, folder_fd: int) -> None:
+    try:
+        os.unlink(name, dir_fd=folder_fd)
+    except FileNotFoundError:
+        return  # the interrupt came right after the rename
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -82,12 +89,12 @@ def _sync_folder(folder_fd: int) -> None:
     try:
         os.fsync(folder_fd)
     except OSError as error:
-        # Some network file systems cannot sync a folder; there is nothing more to be done there.
+        # Some network file systems cannot sync a folder.
         if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
             raise
 
 
 def _raise_naming(target: str, error: OSError) -> NoReturn:
-    """Raise ``error`` again under the name that the caller knows, not the temporary one."""
+    """Raise ``error`` again with the path that the caller gave, not the temporary name."""
     code = error.errno if error.errno is not None else errno.EIO
     raise OSError(code, error.strerror or os.strerror(code), target) from error

@@ -1,4 +1,4 @@
-"""One way to read a file that somebody else may have put there: never blocked, never too much."""
+"""Bounded reads of untrusted files: they never block, and never read more than a limit."""
 
 import errno
 import os
@@ -6,16 +6,16 @@ import stat
 from collections.abc import Callable
 
 _CHUNK_BYTES = 64 * 1024
-# Non-blocking, so that a FIFO in the place of the file cannot hold the caller up.
+# Non-blocking, so that opening a FIFO does not wait for a writer.
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NotRegularFileError(OSError):
-    """A folder, FIFO, socket or device is in the place of the file."""
+    """The path is a folder, FIFO, socket or device."""
 
 
 class FileTooLargeError(ValueError):
-    """The file has more bytes than the reader is ready to take."""
+    """The file has more bytes than the limit."""
 
 
 def read_bounded(
@@ -25,11 +25,11 @@ def read_bounded(
     follow_links: bool = True,
     check: Callable[[os.stat_result], None] | None = None,
 ) -> bytes:
-    """The bytes of the regular file at ``path``, which may have ``limit`` of them.
+    """Return the bytes of the regular file at ``path``, at most ``limit`` of them.
 
     ``check`` may refuse the opened file by raising, before its first byte is read. Raises
-    :class:`NotRegularFileError`, :class:`FileTooLargeError` and the system's ``OSError``; without
-    ``follow_links`` that is ``ELOOP`` for a symbolic link.
+    :class:`NotRegularFileError`, :class:`FileTooLargeError` or the system's ``OSError``, which is
+    ``ELOOP`` for a symbolic link without ``follow_links``.
     """
     fd = os.open(path, _OPEN if follow_links else _OPEN | os.O_NOFOLLOW)
     try:
@@ -42,10 +42,10 @@ def read_bounded(
         if size > limit:
             raise _too_large(limit)
         data = os.read(fd, size + 1)
-        # Where as much came as the file has, though more was asked for, the end need not be
-        # looked for. The files of some file systems, such as /proc, claim to have nothing.
+        # Exactly `size` bytes, though one more was requested, is the end of the file. Files in
+        # /proc and similar file systems report a size of 0.
         if len(data) != size or not size:
-            data += _rest(fd, limit - len(data))
+            data += _read_rest(fd, limit - len(data))
     finally:
         os.close(fd)
     if len(data) > limit:
@@ -53,8 +53,16 @@ def read_bounded(
     return data
 
 
-def _rest(fd: int, room: int) -> bytes:
-    """What is left of a file that has grown meanwhile, or a little more than ``room``."""
+def read_text_if_usable(path: str | os.PathLike[str], limit: int = 64 * 1024) -> str | None:
+    """Return the text of a UTF-8 file; ``None`` if it is missing, unreadable or too large."""
+    try:
+        return read_bounded(path, limit).decode("utf-8-sig")
+    except (OSError, ValueError):
+        return None
+
+
+def _read_rest(fd: int, room: int) -> bytes:
+    """Read to the end of a file that has grown, or a little more than ``room`` bytes."""
     parts = []
     while room >= 0 and (part := os.read(fd, _CHUNK_BYTES)):
         parts.append(part)

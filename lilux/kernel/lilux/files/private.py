@@ -1,4 +1,4 @@
-"""Files and folders that belong to one user alone: keys and tokens."""
+"""Private files and folders of one user: keys and tokens."""
 
 import errno
 import os
@@ -11,22 +11,22 @@ from lilux.primitives.errors import KeyFileError
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make ``folder`` (mode 0700), or close an existing one to everyone but its owner.
+    """Create ``folder`` with mode 0700, or set an existing one to that mode.
 
-    Raises :class:`KeyFileError` if it belongs to somebody else or others can write in it, for
-    they could have put a key of their own there, and ``OSError`` if it cannot be made.
+    Raises :class:`KeyFileError` if another user owns it or can write to it, since that user could
+    have put a key there, and ``OSError`` if it cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.stat()
     if found.st_uid != os.geteuid():
         raise KeyFileError(
-            f"the folder {folder} belongs to another user; pass a folder of your own"
+            f"the folder {folder} belongs to another user", hint="pass a folder that you own"
         )
     mode = stat.S_IMODE(found.st_mode)
     if mode & 0o022:
         raise KeyFileError(
-            f"others can write in the folder {folder} (mode {mode:04o}); "
-            f"look at what is in it, then close it with: chmod 700 {shlex.quote(str(folder))}"
+            f"the folder {folder} is writable by other users (mode {mode:04o})",
+            hint=f"check its contents, then run: chmod 700 {shlex.quote(str(folder))}",
         )
     if mode != 0o700:
         folder.chmod(0o700)
@@ -35,23 +35,23 @@ def make_private_folder(folder: Path) -> None:
 def read_own_file(
     path: Path, *, limit: int, remedy: str, name: str | None = None, secret: bool = True
 ) -> bytes | None:
-    """The bytes of ``path``, or ``None`` if it is not there.
+    """Return the bytes of ``path``, or ``None`` if it does not exist.
 
-    Raises :class:`KeyFileError` if it cannot be read, is a symbolic link or no regular file, has
-    more than ``limit`` bytes, belongs to another user, or is a ``secret`` that is open to group
-    or others. The message calls it ``name``, or else by its path, and ends in ``remedy`` where
-    the file itself is wrong.
+    Raises :class:`KeyFileError` if the file cannot be read, is a symbolic link or not a regular
+    file, has more than ``limit`` bytes, belongs to another user, or is a ``secret`` that group or
+    others can access. The message calls it ``name`` (default: its path) and ends in ``remedy`` if
+    the file has to be replaced.
     """
     shown = str(path) if name is None else name
 
     def check(found: os.stat_result) -> None:
         if found.st_uid != os.geteuid():
-            raise KeyFileError(f"{shown} belongs to another user; {remedy}")
+            raise KeyFileError(f"{shown} belongs to another user", hint=remedy)
         mode = stat.S_IMODE(found.st_mode)
         if secret and mode & 0o077:
             raise KeyFileError(
-                f"{shown} is open to others (mode {mode:04o}); "
-                f"close it with: chmod 600 {shlex.quote(str(path))}"
+                f"{shown} is accessible to other users (mode {mode:04o})",
+                hint=f"run: chmod 600 {shlex.quote(str(path))}",
             )
 
     try:
@@ -59,12 +59,14 @@ def read_own_file(
     except FileNotFoundError:
         return None
     except NotRegularFileError:
-        raise KeyFileError(f"{shown} is not a regular file; {remedy}") from None
+        raise KeyFileError(f"{shown} is not a regular file", hint=remedy) from None
     except FileTooLargeError:
-        raise KeyFileError(f"{shown} is larger than {limit} bytes; {remedy}") from None
+        raise KeyFileError(f"{shown} is larger than {limit} bytes", hint=remedy) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise KeyFileError(f"{shown} is a symbolic link; put the file itself there") from None
+            raise KeyFileError(
+                f"{shown} is a symbolic link", hint="replace it with the file"
+            ) from None
         raise KeyFileError(
-            f"cannot read {shown}: {error.strerror}; make it readable for you alone"
+            f"cannot read {shown}: {error.strerror}", hint="make it readable for its owner only"
         ) from error

@@ -1,4 +1,8 @@
-"""A program among folders. ``shutil`` does that too, but loads compression libraries first."""
+"""Search for a program in folders.
+
+``shutil.which`` does the same, but ``shutil`` imports the compression libraries, which would add
+milliseconds to every start.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ from collections.abc import Iterable
 
 
 def find_program(name: str, folders: Iterable[str]) -> str | None:
-    """The path of the first file ``name`` that may be executed; only absolute folders count."""
+    """Return the path of the first executable file ``name``; relative folders are skipped."""
     for folder in folders:
         if os.path.isabs(folder):  # noqa: PTH117 - as below
-            path = os.path.join(folder, name)  # noqa: PTH118 - a text, for every folder of PATH
+            path = os.path.join(folder, name)  # noqa: PTH118 - cheaper than a Path for each folder
             if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - as above
                 return path
     return None

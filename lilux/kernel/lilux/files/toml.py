@@ -1,4 +1,4 @@
-"""TOML that somebody else wrote, read at a cost that grows with its size and no faster."""
+"""Parsing of untrusted TOML, in time and memory proportional to its size."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The parser remembers every part of a dotted key with all parts before it, so that one line of
-# 60 KB would take gigabytes. No table is nested as deeply as this.
+# tomllib stores every prefix of a dotted key, so one line of 60 KB of dots would take gigabytes.
+# No real table is nested this deeply.
 _MAX_DOTS = 200
 
 
 def load_toml(text: str) -> dict[str, Any]:
-    """The table that ``text`` spells.
+    """Parse ``text``.
 
-    Raises ``tomllib.TOMLDecodeError`` with the line, and ``ValueError`` for what is nested too
-    deeply or has a line of more than 200 dots.
+    Raises ``tomllib.TOMLDecodeError`` with the line, and ``ValueError`` for text that is nested
+    too deeply or has a line with more than 200 dots.
     """
     import tomllib
 

@@ -1,1 +1,1 @@
-"""What touches the operating system or the network, and the pure functions beside it."""
+"""Primitives: processes, HTTP, signatures, integrity hashes and lockfiles."""

@@ -1,9 +1,9 @@
-"""Deterministic SHA256 hashing of JSON data.
+"""Deterministic SHA256 hashes of JSON data.
 
-Two values have the same hash exactly if they have the same canonical text. What would give two
-different values one text, or one value no text, is refused: NaN and the infinities, keys that are
-not strings, lone surrogates, cycles and types that JSON does not know. Tuples count as lists, and
-subclasses of the JSON types as what they extend. ``1`` and ``1.0`` are different.
+Two values have the same hash exactly if they have the same canonical text. Values without a unique
+canonical text are refused: NaN and the infinities, keys that are not strings, lone surrogates,
+cycles and types unknown to JSON. Tuples are treated as lists, and subclasses of JSON types as
+their base type. ``1`` and ``1.0`` are different.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import sys
 
 from lilux.primitives.errors import IntegrityError
+from lilux.record import Record, replaced
 from lilux.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -34,19 +35,19 @@ def canonical_json(data: Any) -> str:
     try:
         text = _ENCODER.encode(data)
     except (TypeError, ValueError, RecursionError):
-        # The cause may quote the data, and it is told better by the path.
-        raise IntegrityError(_first_fault(data) or _UNKNOWN_FAULT) from None
-    # The encoder turns keys like 1 and None into strings, and a pair of lone surrogates into the
-    # same escapes as the character that they would make up.
+        # From None: the cause may quote the data, and the path is more helpful.
+        raise (_first_fault(data) or _UNKNOWN_FAULT).error() from None
+    # The encoder turns keys such as 1 and None into strings, and two lone surrogates that form a
+    # pair into the same escapes as the character that they encode.
     if not _all_keys_are_strings(data) or "\\ud" in text:
         fault = _first_fault(data)
         if fault is not None:
-            raise IntegrityError(fault)
+            raise fault.error()
     return text
 
 
 def compute_integrity(data: Any) -> str:
-    """Give the SHA256 hex digest of the canonical JSON of ``data``.
+    """Return the SHA256 hex digest of the canonical JSON of ``data``.
 
     Raises :class:`IntegrityError` as :func:`canonical_json` does.
     """
@@ -54,11 +55,22 @@ def compute_integrity(data: Any) -> str:
 
 
 def child_path(path: str, key: str) -> str:
-    """Extend a path like ``$.steps[2]`` by a key, quoted if it is not a plain name."""
+    """Extend a path such as ``$.steps[2]`` by a key, quoted if it is not an identifier."""
     return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)}]"
 
 
-_UNKNOWN_FAULT = "$: this value cannot be written as JSON; use plain JSON types"
+class _Fault(Record, frozen=True):
+    """Why a value has no canonical form, where, and what to do."""
+
+    reason: str
+    hint: str
+    path: str = "$"
+
+    def error(self) -> IntegrityError:
+        return IntegrityError(f"{self.path}: {self.reason}", hint=self.hint)
+
+
+_UNKNOWN_FAULT = _Fault("this value cannot be written as JSON", "use plain JSON types")
 
 
 def _all_keys_are_strings(data: Any) -> bool:
@@ -76,25 +88,25 @@ def _all_keys_are_strings(data: Any) -> bool:
     return True
 
 
-def _first_fault(data: Any) -> str | None:
-    """Describe the first value, in document order, that has no canonical form."""
+def _first_fault(data: Any) -> _Fault | None:
+    """Return the fault of the first value, in document order, that has no canonical form."""
     pending: list[tuple[str, Any, tuple[int, ...]]] = [("$", data, ())]
     while pending:
         path, node, ancestors = pending.pop()
         if not isinstance(node, dict | list | tuple):
             fault = _fault_of_leaf(node)
             if fault is not None:
-                return f"{path}: {fault}"
+                return replaced(fault, path=path)
             continue
         if id(node) in ancestors:
-            return f"{path}: contains itself; break the cycle"
+            return _Fault("contains itself", "break the cycle", path)
         if len(ancestors) >= sys.getrecursionlimit():
-            return "$: nested too deeply; flatten the data"
+            return _Fault("nested too deeply", "flatten the data")
         if isinstance(node, dict):
             for key in node:
                 fault = _fault_of_key(key)
                 if fault is not None:
-                    return f"{path}: {fault}"
+                    return replaced(fault, path=path)
             children = [(child_path(path, key), value) for key, value in node.items()]
         else:
             children = [(f"{path}[{index}]", value) for index, value in enumerate(node)]
@@ -103,11 +115,11 @@ def _first_fault(data: Any) -> str | None:
     return None
 
 
-def _fault_of_leaf(value: Any) -> str | None:
+def _fault_of_leaf(value: Any) -> _Fault | None:
     if isinstance(value, float):
         if math.isfinite(value):
             return None
-        return f"{float(value)} is not a JSON number; use a finite number or null"
+        return _Fault(f"{float(value)} is not a JSON number", "use a finite number or null")
     if isinstance(value, str):
         return _fault_of_text(value)
     if isinstance(value, int):
@@ -115,27 +127,27 @@ def _fault_of_leaf(value: Any) -> str | None:
     if value is None:
         return None
     name = type(value).__name__
-    return f"{name} cannot be written as JSON; convert it to a JSON type first"
+    return _Fault(f"{name} cannot be written as JSON", "convert it to a JSON type first")
 
 
-def _fault_of_key(key: Any) -> str | None:
+def _fault_of_key(key: Any) -> _Fault | None:
     if isinstance(key, str):
         fault = _fault_of_text(key)
-        return None if fault is None else f"a key {fault}"
-    return f"a key is {type(key).__name__}, not str; use string keys"
+        return None if fault is None else replaced(fault, reason=f"a key {fault.reason}")
+    return _Fault(f"a key is {type(key).__name__}, not str", "use string keys")
 
 
-def _fault_of_text(text: str) -> str | None:
+def _fault_of_text(text: str) -> _Fault | None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "holds a lone surrogate; use text that UTF-8 can encode"
+        return _Fault("contains a lone surrogate", "use text that UTF-8 can encode")
     return None
 
 
-def _fault_of_integer(number: int) -> str | None:
+def _fault_of_integer(number: int) -> _Fault | None:
     try:
         int.__repr__(number)
     except ValueError:
-        return "integer has too many digits; write it as a string"
+        return _Fault("integer has too many digits", "write it as a string")
     return None

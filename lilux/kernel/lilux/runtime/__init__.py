@@ -1,1 +1,1 @@
-"""What a runtime needs before a primitive runs: an environment, a token."""
+"""Environments and access tokens for jobs."""

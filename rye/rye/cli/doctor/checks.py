@@ -60,7 +60,7 @@ def check_machine(context: Context) -> Iterator[Finding]:
 
 
 def _helper() -> Finding:
-    from lilux.primitives.subprocess.process import find_helper
+    from lilux.primitives.subprocess.binary import find_helper
 
     try:
         path = find_helper()

@@ -4,7 +4,7 @@ from lilux.exports import lazy_exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lilux.primitives.http_client.primitive import HttpClientPrimitive
+    from lilux.primitives.http_client.client import HttpClientPrimitive
     from lilux.primitives.http_client.result import HttpResult
     from lilux.primitives.http_client.retry import Timing
     from lilux.primitives.http_client.sinks import ReturnSink
@@ -19,7 +19,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "HttpClientPrimitive": "lilux.primitives.http_client.primitive",
+        "HttpClientPrimitive": "lilux.primitives.http_client.client",
         "HttpResult": "lilux.primitives.http_client.result",
         "ReturnSink": "lilux.primitives.http_client.sinks",
         "Timing": "lilux.primitives.http_client.retry",

@@ -1,4 +1,4 @@
-"""One attempt at a call, in either mode: from a prepared request to a result."""
+"""One attempt of a call, in either mode: from a prepared request to a result."""
 
 import asyncio
 import contextlib
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     import httpx2
 
 
-async def whole_response(
+async def read_response(
     client: "httpx2.AsyncClient", request: PreparedRequest, config: HttpConfig, seconds: float
 ) -> HttpResult:
     """Send ``request`` and read the body, all within ``seconds``.
 
-    Raises :class:`RequestFailedError` if there is no whole response.
+    Raises :class:`RequestFailedError` if there is no complete response.
     """
     with foreign_errors(request, limit=f"timed out after {seconds:g} seconds"):
         async with (
@@ -52,9 +52,9 @@ async def stream_response(
 ) -> HttpResult:
     """Send ``request`` and dispatch the events of its response to ``fan``.
 
-    ``seconds`` bound the wait for the response and each silence after it, and
-    ``config.stream_timeout`` the whole. Once events flow, a failure is a result and not a
-    :class:`RequestFailedError`: a second attempt would dispatch the same events again.
+    ``seconds`` limits the wait for the response and each pause after it,
+    ``config.stream_timeout`` the whole stream. Once events flow, a failure is a result and not a
+    :class:`RequestFailedError`, since a second attempt would dispatch the same events again.
     """
     limit = f"timed out after {seconds:g} seconds"
     with foreign_errors(request, limit=limit):
@@ -63,7 +63,7 @@ async def stream_response(
                 response = await stack.enter_async_context(
                     open_response(client, request, silence=seconds, follow=config.follow_redirects)
                 )
-                problem = _no_stream(response, request)
+                problem = _stream_problem(response, request)
                 if problem is not None:
                     body = await read_body(response, config.max_body_bytes)
                     result = _result(response, request, config, body)
@@ -88,7 +88,7 @@ async def _dispatch(
     fan: SinkFan,
     seconds: float,
 ) -> str | None:
-    """Read to the end of the stream; gives the error that ended it early, or ``None``."""
+    """Read to the end of the stream; returns the error that ended it early, or ``None``."""
     parser = SseParser(config.max_event_bytes)
     silence = f"stream was silent for {seconds:g} seconds"
     try:
@@ -104,11 +104,11 @@ async def _dispatch(
                 for event in parser.feed(chunk):
                     await fan.write(event.data, seconds=config.timeout)
                     if not fan.alive:
-                        return "every sink failed; sink_errors says how"
+                        return "every sink failed; see sink_errors"
     except SseEventTooLargeError:
         return (
             f"an event is larger than max_event_bytes ({config.max_event_bytes}); "
-            "raise it or ask for smaller events"
+            "raise it or request smaller events"
         )
     except TimeoutError:
         if not whole.expired():
@@ -120,13 +120,13 @@ async def _dispatch(
         return str(failure)
 
 
-def _no_stream(response: "httpx2.Response", request: PreparedRequest) -> str | None:
+def _stream_problem(response: "httpx2.Response", request: PreparedRequest) -> str | None:
     if not 200 <= response.status_code < 300:
         return status_error(response, request)
     content_type = header_dict(response).get("content-type", "")
     if media_type(content_type) in ("", "text/event-stream"):
         return None
-    # Taken apart and put into lower case, a credential would not be recognised any more.
+    # Scrubbed first: a credential is not recognised after splitting and lower-casing.
     shown = media_type(request.secrets.scrub(content_type))[:100]
     return f"expected a text/event-stream, got {shown}; use mode sync for this address"
 
@@ -141,7 +141,7 @@ def _result(
     elif body.truncated:
         error = (
             f"response body is larger than max_body_bytes ({config.max_body_bytes}); "
-            "raise it or ask for less"
+            "raise it or request less"
         )
     return HttpResult(
         success=error is None,

@@ -1,18 +1,18 @@
 """The configuration of an HTTP call, checked once and frozen.
 
-``body`` is serialised as JSON, unless it is a string or bytes: an author who writes a text has
-spelled the body already, so it goes out as it is (``http_request`` tells the cases).
+``body`` is serialised as JSON, unless it is a string or bytes, which are sent unchanged
+(:mod:`~lilux.primitives.http_client.request` has the details).
 
 Keys beyond the specification's table, all optional:
 
-- ``mode``: ``sync`` or ``stream``; looked up in the config, then in the parameters
-- ``retry.on_status``: statuses (400 to 599) that are retried too
+- ``mode``: ``sync`` or ``stream``; from the config, or else from the parameters
+- ``retry.on_status``: statuses (400 to 599) that are also retried
 - ``retry.max_total``: seconds for all attempts and waits together; 300, or ``timeout`` if longer
 - ``follow_redirects``: false
-- ``max_body_bytes``: 10 MiB, counted after decompression
+- ``max_body_bytes``: 10 MiB, measured after decompression
 - ``max_event_bytes``: 1 MiB, for one event of a stream
-- ``stream_timeout``: 3600 seconds for a whole stream; ``timeout`` then bounds the wait for the
-  response and each silence between chunks
+- ``stream_timeout``: 3600 seconds for a whole stream; ``timeout`` then limits the wait for the
+  response and each pause between chunks
 - ``env``, ``env_mode``: variables for ``${VAR}``; ``merge`` (over the process environment, the
   default) or ``exact``
 """
@@ -32,12 +32,12 @@ T = TypeVar("T")
 
 
 class InvalidConfigError(ValueError):
-    """A key of the configuration is wrong; the message begins with its name."""
+    """A key of the configuration is invalid; the message begins with its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How often and for how long to try again; times in seconds."""
+    """How often and for how long to retry; times in seconds."""
 
     max_attempts: int
     backoff: Literal["exponential", "linear"]
@@ -45,13 +45,13 @@ class RetryPolicy:
     max_total: float
 
     def delay(self, attempt: int) -> float:
-        """The wait after attempt number ``attempt``, counted from 0."""
+        """Return the wait after attempt number ``attempt``, starting at 0."""
         return float(2**attempt if self.backoff == "exponential" else attempt + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuthTemplate:
-    """A credential as the author wrote it, not yet rendered."""
+    """A credential as a template, not yet rendered."""
 
     where: str
     credential: str = field(repr=False)
@@ -80,15 +80,15 @@ class HttpConfig:
 
 
 def parse_config(config: Mapping[str, Any], params: Mapping[str, Any]) -> HttpConfig:
-    """Check ``config``; unknown keys are left to whoever put them there.
+    """Check ``config``; unknown keys are ignored.
 
     Raises :class:`InvalidConfigError`, which names the key and never its value, since a value
-    may be a credential in the wrong place.
+    may be a misplaced credential.
     """
     if not isinstance(config, Mapping):
         raise InvalidConfigError(f"config: expected a dict, got {type(config).__name__}")
     if config.get("url") is None:
-        raise InvalidConfigError("url: required; give the address to request")
+        raise InvalidConfigError("url: required; pass the address to request")
     timeout = _seconds(config, "timeout", DEFAULT_TIMEOUT)
     mode_source = config if config.get("mode") is not None else params
     return HttpConfig(
@@ -139,7 +139,7 @@ def _auth(auth: dict[str, Any]) -> AuthTemplate | None:
     if not isinstance(credential, str):
         raise InvalidConfigError(
             f"auth.{name}: expected a string for type '{kind}'; "
-            f'write for example {name}: "${{API_KEY}}"'
+            f'write, for example, {name}: "${{API_KEY}}"'
         )
     default = "Authorization" if kind == "bearer" else "X-API-Key"
     return AuthTemplate(

@@ -1,4 +1,4 @@
-"""One request and its response: the edge at which nothing of the HTTP library passes."""
+"""One request and its response. Errors of the HTTP library are translated here."""
 
 import codecs
 import contextlib
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     import httpx2
 
 _MAX_REDIRECTS = 10
-# Whatever else an author wrote may be a credential under a name of its own.
+# Any other header may be a credential under a custom name.
 _HARMLESS_HEADERS = frozenset(
     {"accept", "accept-language", "cache-control", "content-type", "user-agent"}
 )
-# Python can decode these, but no server means them: they are escapes of source texts and host
-# names, which raise or warn whatever the error handler is, or take the square of the time.
-_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+# Codecs for source code and host names, not charsets. They raise or warn whatever the error
+# handler is, or take quadratic time.
+_UNUSABLE_CHARSETS = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+)
 
 
 class RequestFailedError(Exception):
-    """There is no usable response; ``retryable`` if the same request may succeed later."""
+    """No usable response; ``retryable`` if the same request may succeed later."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         super().__init__(message)
@@ -34,9 +36,9 @@ class RequestFailedError(Exception):
 
 @contextlib.contextmanager
 def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
-    """Turn what the HTTP library or the system raises into :class:`RequestFailedError`.
+    """Translate errors of the HTTP library and the system into :class:`RequestFailedError`.
 
-    ``limit`` is what a timeout is called in the message, such as ``timed out after 5 seconds``.
+    ``limit`` describes a timeout in the message, such as ``timed out after 5 seconds``.
     """
     import httpx2
 
@@ -56,13 +58,13 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
             retryable=True,
         ) from None
     except (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol):
-        # Their texts quote headers, credentials among them.
+        # Their texts quote headers, which may contain credentials.
         raise RequestFailedError(
             f"could not be sent: {label}; check the headers and the url", retryable=False
         ) from None
     except httpx2.InvalidURL:
-        # The address that was asked for was parsed before; the library parses that of a redirect.
-        raise _leads_away(request) from None
+        # The requested address was parsed before, so this is the address of a redirect.
+        raise _redirect_refused(request) from None
     except httpx2.DecodingError as error:
         raise RequestFailedError(
             f"response could not be decoded: {label}: {_detail(error, secrets)}; check the server",
@@ -74,10 +76,10 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
             retryable=True,
         ) from None
     except Exception as error:
-        # Errors of the layers below (h11, anyio, idna) slip through the library unmapped.
+        # The library does not translate all errors of its dependencies (h11, anyio, idna).
         raise RequestFailedError(
             f"request failed: {label}: {type(error).__name__}; "
-            "check the url, and that the client was not closed meanwhile",
+            "check the url, and that the client was not closed during the request",
             retryable=False,
         ) from error
 
@@ -86,14 +88,14 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
 async def open_response(
     client: "httpx2.AsyncClient", request: PreparedRequest, *, silence: float | None, follow: bool
 ) -> AsyncIterator["httpx2.Response"]:
-    """Send ``request``, follow redirects if asked to, and close the response at the end.
+    """Send ``request``, follow redirects if ``follow``, and close the response at the end.
 
-    ``silence`` bounds each read in seconds; the caller bounds the whole. Raises
-    :class:`RequestFailedError` for a redirect that is refused, and the library's own errors.
+    ``silence`` limits each read in seconds; the caller limits the whole. Raises
+    :class:`RequestFailedError` for a refused redirect, and the errors of the library.
     """
     redirects = 0
     while True:
-        response = await client.send(_wire(client, request, silence), stream=True)
+        response = await client.send(_library_request(client, request, silence), stream=True)
         try:
             if not follow or not response.has_redirect_location:
                 yield response
@@ -110,24 +112,25 @@ async def open_response(
             await response.aclose()
 
 
-def _wire(
+def _library_request(
     client: "httpx2.AsyncClient", request: PreparedRequest, silence: float | None
 ) -> "httpx2.Request":
-    """The library's request. It logs the URL of each one, so path and query go in beside it.
+    """Build the library's request.
 
-    Built directly, since ``client.build_request`` would parse and merge everything once more.
+    The library logs the URL of each request, so path and query are passed as an extension.
+    ``client.build_request`` would parse and merge everything again.
     """
     import httpx2
 
-    own = {
+    headers = {
         name.lower().encode(): (name.encode(), value.encode()) for name, value in request.headers
     }
-    defaults = [item for item in client.headers.raw if item[0].lower() not in own]
+    defaults = [item for item in client.headers.raw if item[0].lower() not in headers]
     return httpx2.Request(
         request.method,
         _origin_only(request.url.scheme, request.url.netloc),
         content=request.content,
-        headers=[*defaults, *own.values()],
+        headers=[*defaults, *headers.values()],
         extensions={
             "target": request.url.raw_path,
             "timeout": {"connect": None, "read": silence, "write": None, "pool": None},
@@ -143,15 +146,15 @@ def _origin_only(scheme: str, netloc: bytes) -> "httpx2.URL":
 
 
 def redirected(request: PreparedRequest, status: int, location: str) -> PreparedRequest:
-    """The request that answers a redirect.
+    """Return the request that follows a redirect.
 
-    To another origin (scheme, host or port) go neither credentials nor a body, and they do not
-    come back on a later hop. Raises :class:`RequestFailedError` if it must not be followed.
+    Credentials and bodies are not sent to another origin (scheme, host or port), nor on a later
+    hop. Raises :class:`RequestFailedError` if the redirect must not be followed.
     """
     try:
         url = parse_url(str(request.url.join(location)))
     except (InvalidConfigError, ValueError):
-        raise _leads_away(request) from None
+        raise _redirect_refused(request) from None
     method, content, headers = request.method, request.content, request.headers
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
         method, content = "GET", None
@@ -167,7 +170,7 @@ def redirected(request: PreparedRequest, status: int, location: str) -> Prepared
     return replace(request, method=method, url=url, content=content, headers=headers)
 
 
-def _leads_away(request: PreparedRequest) -> RequestFailedError:
+def _redirect_refused(request: PreparedRequest) -> RequestFailedError:
     return RequestFailedError(
         f"redirect refused: {request.label}: the new address is not http or https; "
         "request the final address",
@@ -177,14 +180,14 @@ def _leads_away(request: PreparedRequest) -> RequestFailedError:
 
 @dataclass(frozen=True, kw_only=True)
 class Body:
-    """The head of a response body, decompressed; ``truncated`` if there was more."""
+    """The first bytes of a decompressed response body; ``truncated`` if there were more."""
 
     data: bytes
     truncated: bool
 
 
 async def read_body(response: "httpx2.Response", limit: int) -> Body:
-    """Read at most ``limit`` decoded bytes; a compressed bomb is not unpacked beyond them."""
+    """Read at most ``limit`` bytes after decompression; a decompression bomb stops there."""
     chunks: list[bytes] = []
     room = limit
     async with contextlib.aclosing(response.aiter_bytes()) as stream:
@@ -198,7 +201,7 @@ async def read_body(response: "httpx2.Response", limit: int) -> Body:
 
 
 def header_dict(response: "httpx2.Response") -> dict[str, str]:
-    """The headers with names in lower case, repeated ones joined by commas."""
+    """Return the headers with lower-case names; repeated ones are joined by commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in response.headers.raw:
         name = raw_name.decode("latin-1").lower()
@@ -215,14 +218,14 @@ def _header_text(raw: bytes) -> str:
 
 
 def media_type(content_type: str) -> str:
-    """A content type in lower case, without its parameters; empty if there is none."""
+    """Return a content type in lower case, without its parameters; may be empty."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def parse_body(response: "httpx2.Response", headers: Mapping[str, str], body: Body) -> Any:
-    """Parsed JSON if the content type says so and the body is whole and valid, else text.
+    """Return parsed JSON if the content type is JSON and the body complete and valid, else text.
 
-    A charset that is unknown, or that is no encoding of texts, counts as UTF-8.
+    An unknown or unusable charset is read as UTF-8.
     """
     kind = media_type(headers.get("content-type", ""))
     if not body.truncated and kind.endswith(("/json", "+json")):
@@ -230,7 +233,7 @@ def parse_body(response: "httpx2.Response", headers: Mapping[str, str], body: Bo
             return json.loads(body.data)
     try:
         charset = codecs.lookup(response.charset_encoding or "utf-8").name
-        if charset not in _NO_CHARSETS:
+        if charset not in _UNUSABLE_CHARSETS:
             return body.data.decode(charset, errors="replace")
     except (LookupError, ValueError):
         pass
@@ -238,7 +241,7 @@ def parse_body(response: "httpx2.Response", headers: Mapping[str, str], body: Bo
 
 
 def status_error(response: "httpx2.Response", request: PreparedRequest) -> str:
-    """``HTTP {code}: {reason}``; the reason is the server's text, so it is bounded and scrubbed."""
+    """Return ``HTTP {code}: {reason}``, with the server's reason shortened and scrubbed."""
     import http
 
     raw_reason = response.extensions.get("reason_phrase", b"")

@@ -1,4 +1,4 @@
-"""The pooled HTTP clients, one for each event loop that makes a request."""
+"""The pooled HTTP clients, one for each event loop."""
 
 import asyncio
 import functools
@@ -24,9 +24,9 @@ class _Entry:
 
 
 class ClientPool:
-    """Makes a client on first use in a loop and gives the same one afterwards.
+    """Creates a client on first use in a loop and returns the same one afterwards.
 
-    A connection belongs to the loop it was opened in, hence one client for each. A client is
+    A connection belongs to the loop it was opened in, hence one client per loop. A client is
     closed by :meth:`close`, or at the latest when its loop shuts down its async generators (as
     ``asyncio.run`` does) or when the pool is garbage-collected.
     """
@@ -42,7 +42,7 @@ class ClientPool:
         if entry is not None and not entry.client.is_closed:
             return entry.client
         client = new_client()
-        entry = _Entry(client=client, closer=_close_at_the_end(client))
+        entry = _Entry(client=client, closer=_close_with_loop(client))
         with self._lock:
             for other in [each for each in self._entries if each.is_closed()]:
                 del self._entries[other]
@@ -51,7 +51,7 @@ class ClientPool:
         return client
 
     async def close(self) -> None:
-        """Close the client of this loop now; those of other loops are closed there, soon."""
+        """Close the client of this loop now, and soon those of other loops."""
         loop = asyncio.get_running_loop()
         with self._lock:
             own = self._entries.pop(loop, None)
@@ -60,8 +60,8 @@ class ClientPool:
             await own.closer.aclose()
 
 
-async def _close_at_the_end(client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
-    """Suspended while the client is in use: a loop closes its generators when it ends."""
+async def _close_with_loop(client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
+    """Close the client when the loop closes its generators; suspended until then."""
     try:
         yield
     finally:
@@ -69,11 +69,11 @@ async def _close_at_the_end(client: "httpx2.AsyncClient") -> AsyncGenerator[None
 
 
 def new_client() -> "httpx2.AsyncClient":
-    """A client with the pool of the specification, and without a memory.
+    """Create a client with the pool limits of the specification.
 
-    Proxy variables of the environment count; credentials of a ``.netrc`` do not (httpx2 reads
-    that file only on request). Cookies are not kept: one call must not be logged in by another.
-    Raises :class:`ConfigurationError` if the environment's proxy or certificates are unusable.
+    It uses the proxy variables of the environment, but no credentials of a ``.netrc`` file. It
+    stores no cookies, so that one call is not logged in by another. Raises
+    :class:`ConfigurationError` if the environment's proxy or certificates are unusable.
     """
     from http import cookiejar
 
@@ -91,19 +91,19 @@ def new_client() -> "httpx2.AsyncClient":
         )
     except OSError as error:
         raise ConfigurationError(
-            f"certificates cannot be loaded ({type(error).__name__}); "
-            "check SSL_CERT_FILE and SSL_CERT_DIR"
+            f"certificates cannot be loaded ({type(error).__name__})",
+            hint="check SSL_CERT_FILE and SSL_CERT_DIR",
         ) from None
     except (httpx2.InvalidURL, ValueError, ImportError) as error:
         raise ConfigurationError(
-            f"the proxy of the environment cannot be used ({type(error).__name__}); "
-            "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
+            f"the proxy of the environment cannot be used ({type(error).__name__})",
+            hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
         ) from None
 
 
 @functools.lru_cache(maxsize=4)
 def _tls_context(cert_file: str | None, cert_dir: str | None) -> "ssl.SSLContext":  # noqa: ARG001 - the key
-    """Loading the certificates takes 30 ms, so all clients share what the same variables name."""
+    """Load the certificates once per pair of variables, since that takes 30 ms."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -1,13 +1,15 @@
-"""From a checked configuration to the request that goes out: templates, credentials, body.
+"""From a checked configuration to a prepared request: templates, credentials, body.
 
-How values travel:
+How values are inserted:
 
-- **url**: a ``{param}`` is percent-encoded, ``/`` and ``.`` segments included, so that it cannot
-  change host, path or query; only a url that is nothing but ``{param}`` is taken as it is.
-  ``${VAR}`` is inserted as it is, since the environment may hold a base address.
-- **headers**: text as it is, other values as JSON; a header whose value is ``None`` is left out.
-- **body**: mappings, lists, numbers, booleans as JSON; bytes as they are; text as it is, except
-  that a lone ``{param}`` under a JSON content type is sent as a JSON string.
+- **url**: a ``{param}`` is percent-encoded, ``/`` included, so that it cannot change host, path
+  or query; ``.`` and ``..`` segments are refused. Only a url that consists of one ``{param}`` is
+  used unchanged. ``${VAR}`` is inserted unchanged, since the environment may contain a base
+  address.
+- **headers**: strings unchanged, other values as JSON; a header with the value ``None`` is
+  omitted.
+- **body**: mappings, lists, numbers, booleans as JSON; bytes and strings unchanged, except that
+  a single ``{param}`` with a JSON content type is sent as a JSON string.
 """
 
 import base64
@@ -36,17 +38,17 @@ from lilux.templating import (
 if TYPE_CHECKING:
     import httpx2
 
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_JSON_TYPE = re.compile(r"[^;]*[/+]json\s*(;|$)", re.IGNORECASE)
+_HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_CONTROL = r"[\x00-\x08\x0a-\x1f\x7f]"
+_JSON_TYPE = r"(?i)[^;]*[/+]json\s*(;|$)"
 _DOT_SEGMENTS = frozenset({".", ".."})
 _FRAMING_HEADERS = frozenset({"content-length", "transfer-encoding"})
 _CREDENTIAL_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
-_SHORTEST_SECRET = 4  # shorter ones would blot out ordinary words and protect nothing
+_SHORTEST_SECRET = 4  # shorter ones would match ordinary words
 
 
 class Secrets:
-    """Texts that must not appear in a message; it has no telling repr."""
+    """Texts that must not appear in a message. Its repr does not show them."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -57,20 +59,22 @@ class Secrets:
             self._texts.add(text)
 
     def scrub(self, text: str) -> str:
-        """``text`` with every remembered one replaced by stars, longest first."""
+        """Return ``text`` with every secret replaced by stars, longest first."""
         for secret in sorted(self._texts, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
     def excerpt(self, text: str, limit: int) -> str:
-        """The first ``limit`` characters of ``text``, scrubbed before it is cut: of a secret
-        that lies across the end, the head would not be recognised."""
+        """Return the first ``limit`` characters of ``text``, scrubbed.
+
+        Scrubbed before it is cut, since a part of a secret at the end would not be recognised.
+        """
         return self.scrub(text).strip()[:limit]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRequest:
-    """A request ready to be sent; nothing in it is a template any more."""
+    """A request ready to be sent, without templates."""
 
     method: str
     url: "httpx2.URL" = field(repr=False)
@@ -80,7 +84,7 @@ class PreparedRequest:
 
     @property
     def label(self) -> str:
-        """Method and origin: all that a message may tell, since path and query hold secrets."""
+        """Method and origin, for messages; path and query may contain secrets."""
         return f"{self.method} {self.url.scheme}://{self.url.netloc.decode('ascii')}"
 
 
@@ -119,7 +123,7 @@ def prepare_request(
 
 
 def parse_url(text: str) -> "httpx2.URL":
-    """Parse an absolute http(s) address; the error never quotes it, as it may hold a password."""
+    """Parse an absolute http(s) address; the error never quotes it, as it may have a password."""
     import httpx2
 
     try:
@@ -139,7 +143,7 @@ def parse_url(text: str) -> "httpx2.URL":
 
 
 class _WatchedEnv(Mapping[str, str]):
-    """The variables a template may use; each value that is used becomes a secret."""
+    """The variables of a template; each value that is used becomes a secret."""
 
     def __init__(self, config: HttpConfig, environ: Mapping[str, str], secrets: Secrets) -> None:
         self._own = config.env
@@ -159,7 +163,7 @@ class _WatchedEnv(Mapping[str, str]):
 
 
 class _Headers:
-    """Headers with one value a name, whatever its case; refuses what could split a request."""
+    """Headers with one value per case-insensitive name; refuses values that split a request."""
 
     def __init__(self) -> None:
         self._items: dict[str, tuple[str, str]] = {}
@@ -174,11 +178,11 @@ class _Headers:
         return self._items.get(name, ("", ""))[1]
 
     def set(self, where: str, name: str, value: str) -> None:
-        if not _TOKEN.fullmatch(name):
+        if not re.fullmatch(_HEADER_NAME, name):
             raise InvalidConfigError(f"{where}: not a valid header name; use letters, digits and -")
         if name.lower() in _FRAMING_HEADERS:
-            raise InvalidConfigError(f"{where}: follows from the body; remove it")
-        if _CONTROL.search(value):
+            raise InvalidConfigError(f"{where}: is set automatically; remove it")
+        if re.search(_CONTROL, value):
             raise InvalidConfigError(
                 f"{where}: contains a line break or control character; remove it"
             )
@@ -227,7 +231,7 @@ def _render_url(template: str, params: Mapping[str, Any], env: Mapping[str, str]
     path = re.split(r"[?#]", url, maxsplit=1)[0]
     if inserted and not _DOT_SEGMENTS.isdisjoint(path.split("/")):
         raise InvalidConfigError(
-            "url: a parameter makes a path segment '.' or '..', which would change the path; "
+            "url: a parameter creates a path segment '.' or '..', which would change the path; "
             "pass a plain name"
         )
     return url
@@ -261,7 +265,7 @@ def _credential(auth: AuthTemplate, params: Mapping[str, Any], env: Mapping[str,
             f"{auth.where}: the environment variable {' and '.join(names)} is not set or empty; "
             "set it or write a default"
         )
-    raise InvalidConfigError(f"{auth.where}: is empty; give a credential")
+    raise InvalidConfigError(f"{auth.where}: is empty; pass a credential")
 
 
 def _content(
@@ -275,15 +279,15 @@ def _content(
         return None
     if method in ("GET", "HEAD", "OPTIONS"):
         raise InvalidConfigError(
-            f"body: {method} carries none; use POST, PUT, PATCH or DELETE, or remove it"
+            f"body: not allowed with {method}; use POST, PUT, PATCH or DELETE, or remove it"
         )
     try:
         body = render(template, params=params, env=env)
         if isinstance(body, bytes):
             headers.default("Content-Type", "application/octet-stream")
             return body
-        lone = isinstance(template, str) and whole_placeholder(template) is not None
-        as_json = lone and _JSON_TYPE.match(headers.get("content-type")) is not None
+        single = isinstance(template, str) and whole_placeholder(template) is not None
+        as_json = single and re.match(_JSON_TYPE, headers.get("content-type")) is not None
         if isinstance(body, str) and not as_json:
             headers.default("Content-Type", "text/plain; charset=utf-8")
             return body.encode("utf-8")
@@ -318,7 +322,7 @@ def _remember_url(url: "httpx2.URL", secrets: Secrets) -> None:
 
 
 def _reason(error: ValueError) -> str:
-    """What to tell of an error; the text of a ``UnicodeError`` would quote the value."""
+    """Return the text of an error; that of a ``UnicodeError`` would quote the value."""
     if isinstance(error, UnicodeError):
-        return "contains text that is not valid Unicode; pass clean text"
+        return "contains text that is not valid Unicode; correct it"
     return str(error)

@@ -1,4 +1,4 @@
-"""Trying again: explicit, bounded in attempts and in time, with a clock that can be replaced."""
+"""Retries, limited in number and in time, with a replaceable clock."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from lilux.primitives.http_client.result import HttpResult
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """The clocks: ``monotonic`` and ``wall`` in seconds, and how to wait."""
+    """The clocks: ``monotonic`` and ``wall`` in seconds, and ``sleep``."""
 
     monotonic: Callable[[], float] = field(default=time.monotonic)
     wall: Callable[[], float] = field(default=time.time)
@@ -21,7 +21,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How the last attempt ended: a result, or else a failure; and how many there were."""
+    """The end of the last attempt, a result or a failure, and the number of attempts."""
 
     result: HttpResult | None = None
     failure: RequestFailedError | None = None
@@ -35,20 +35,20 @@ async def run_with_retries(
     seconds: float,
     timing: Timing,
 ) -> Outcome:
-    """Call ``attempt`` until it succeeds, must not be repeated, or a bound is reached.
+    """Call ``attempt`` until it succeeds, must not be repeated, or a limit is reached.
 
-    Each attempt is given ``seconds``, or what is left of ``policy.max_total`` if that is less.
-    A wait that would not end before ``max_total`` is not begun, however long a server asks for:
-    the last outcome is given back at once. Cancellation ends a wait as it ends an attempt.
+    Each attempt gets ``seconds``, or the rest of ``policy.max_total`` if that is less. A wait
+    that would exceed ``max_total``, also one that a server requests, is not started: the last
+    outcome is returned at once. Cancellation ends a wait as well as an attempt.
     """
     deadline = timing.monotonic() + policy.max_total
     attempts = 0
     while True:
-        left = deadline - timing.monotonic()
+        remaining = deadline - timing.monotonic()
         wait = policy.delay(attempts)
         attempts += 1
         try:
-            result = await attempt(min(seconds, left))
+            result = await attempt(min(seconds, remaining))
         except RequestFailedError as failure:
             outcome = Outcome(failure=failure, attempts=attempts)
             if not failure.retryable:
@@ -57,15 +57,15 @@ async def run_with_retries(
             outcome = Outcome(result=result, attempts=attempts)
             if result.status_code not in policy.on_status:
                 return outcome
-            asked = retry_after(result.headers, now=timing.wall())
-            wait = wait if asked is None else asked
+            requested = retry_after(result.headers, now=timing.wall())
+            wait = wait if requested is None else requested
         if attempts >= policy.max_attempts or timing.monotonic() + wait >= deadline:
             return outcome
         await timing.sleep(wait)
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Seconds that ``Retry-After`` (seconds or an HTTP date) asks for; ``None`` if unreadable.
+    """Return the seconds of ``Retry-After`` (a number or an HTTP date); ``None`` if malformed.
 
     ``now`` is in seconds since the epoch; a date in the past gives 0.
     """

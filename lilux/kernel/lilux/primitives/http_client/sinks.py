@@ -1,4 +1,4 @@
-"""Where the events of a stream go: any number of sinks, none of which can stop another."""
+"""The sinks that receive the events of a stream. A failing sink does not affect the others."""
 
 import asyncio
 import functools
@@ -12,20 +12,20 @@ _MAX_DETAIL = 500
 
 
 class Sink(Protocol):
-    """A destination of events. It is closed exactly once, whatever happens."""
+    """A destination of events. It is closed exactly once."""
 
     async def write(self, data: str) -> None:
-        """Take the data of one event."""
+        """Receive the data of one event."""
 
     async def close(self) -> None:
-        """No more events will come."""
+        """Release resources; called after the last event."""
 
 
 class ReturnSink:
     """Keeps events for the result: the first ``max_size``, within ``max_bytes`` of UTF-8.
 
-    The first event that does not fit and all after it are counted in ``dropped`` and marked in
-    the result (``truncated``, ``sink_errors``), but not kept.
+    The first event that does not fit and all after it are dropped. ``dropped`` counts them, and
+    the result reports them (``truncated``, ``sink_errors``).
     """
 
     def __init__(self, max_size: int = 10_000, *, max_bytes: int = 10 * 1024 * 1024) -> None:
@@ -46,24 +46,24 @@ class ReturnSink:
         self.events.append(data)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing."""
 
 
 class SinkFan:
-    """Hands each event to every sink that still works, in the order of the list."""
+    """Passes each event to every working sink, in the order of the list."""
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self.count = 0
-        """Events dispatched."""
+        """The number of dispatched events."""
         self.scrub: Callable[[str], str] = str
-        """Applied to what a sink says in its errors."""
+        """Applied to the error texts of sinks."""
         self._sinks = list(sinks)
         self._failed: dict[int, tuple[str, str]] = {}
         self._closed = False
 
     @property
     def names(self) -> list[str]:
-        """The class of each sink."""
+        """The class name of each sink."""
         return [type(sink).__name__ for sink in self._sinks]
 
     def add(self, sink: Sink) -> None:
@@ -77,7 +77,7 @@ class SinkFan:
 
     @property
     def events(self) -> list[str] | None:
-        """What the first ``ReturnSink`` holds, or ``None`` without one."""
+        """The events of the first ``ReturnSink``, or ``None`` without one."""
         return next((s.events for s in self._sinks if isinstance(s, ReturnSink)), None)
 
     @property
@@ -86,12 +86,12 @@ class SinkFan:
         return any(isinstance(sink, ReturnSink) and sink.dropped for sink in self._sinks)
 
     def errors(self) -> list[str] | None:
-        """A line for each sink that failed or dropped events, or ``None``."""
+        """Return a line for each sink that failed or dropped events, or ``None``."""
         if not self._sinks:
             return None
         names = self.names
         lines = [
-            # Scrubbed before it is cut, or the head of a secret at the end would stay.
+            # Scrubbed before it is cut, since a part of a secret would not be recognised.
             f"{names[i]}: {what}{self.scrub(detail)[:_MAX_DETAIL]}"
             for i, (what, detail) in sorted(self._failed.items())
         ]
@@ -111,7 +111,7 @@ class SinkFan:
                 await self._guard(index, "write", functools.partial(sink.write, data), seconds)
 
     async def close(self) -> None:
-        """Close every sink once; cancellation waits for that (5 s a sink at most), then goes on."""
+        """Close every sink once, in at most 5 s each; a cancellation is raised after that."""
         if self._closed:
             return
         self._closed = True
@@ -153,7 +153,7 @@ class SinkFan:
                 self._failed.setdefault(index, (f"{verb} took longer than {seconds:g} seconds", ""))
             else:
                 self._fail(index, verb, error)
-        except Exception as error:  # noqa: BLE001 - a sink is foreign code and may raise anything
+        except Exception as error:  # noqa: BLE001 - a sink is user code and may raise anything
             self._fail(index, verb, error)
 
     def _fail(self, index: int, verb: str, error: BaseException) -> None:
@@ -163,9 +163,9 @@ class SinkFan:
 
 
 def sort_sinks(params: Any) -> tuple[list[Any], str | None]:
-    """The usable sinks of ``params``, and what is wrong with it or with its first other sink.
+    """Return the usable sinks of ``params``, and the first problem, if any.
 
-    The usable ones are given back even so, since they are to be closed.
+    The usable sinks are returned even then, since they must be closed.
     """
     if not isinstance(params, Mapping):
         return [], f"params: expected a dict, got {type(params).__name__}"
@@ -181,7 +181,7 @@ def sort_sinks(params: Any) -> tuple[list[Any], str | None]:
             usable.append(sink)
         elif problem is None:
             problem = (
-                f"{SINKS_KEY}[{index}]: {type(sink).__name__} is no sink; "
-                "give it async write(data) and close()"
+                f"{SINKS_KEY}[{index}]: {type(sink).__name__} is not a sink; "
+                "it needs async write(data) and close()"
             )
     return usable, problem

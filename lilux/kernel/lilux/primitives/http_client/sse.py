@@ -1,23 +1,22 @@
-"""Server-sent events, parsed as the WHATWG HTML standard says (section "Interpreting an event
-stream").
+"""A parser of server-sent events (WHATWG HTML standard, "Interpreting an event stream").
 
-The parser of httpx2 is not used: it hands on a byte order mark, dispatches an event that ends in
-a lone CR at the end of the stream as well as blocks without data, follows a ``charset`` where the
-standard says UTF-8, and holds an event that ends in CR back until the next chunk.
+The parser of httpx2 deviates from the standard: it keeps a byte order mark, dispatches blocks
+without data and an event that ends in a single CR at the end of the stream, uses the ``charset``
+instead of UTF-8, and delays an event that ends in CR until the next chunk.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_LINE_END = re.compile(rb"\r\n|\r|\n")
+_LINE_END = rb"\r\n|\r|\n"
 _BOM = b"\xef\xbb\xbf"
 _MAX_RETRY_DIGITS = 18
 
 
 @dataclass(frozen=True, kw_only=True)
 class SseEvent:
-    """One dispatched event; ``retry`` is in milliseconds, and set if its block named one."""
+    """One dispatched event; ``retry`` is in milliseconds, ``None`` if its block has none."""
 
     data: str
     event: str = "message"
@@ -26,14 +25,14 @@ class SseEvent:
 
 
 class SseEventTooLargeError(Exception):
-    """An event, or a line that does not end, is larger than the parser was told to hold."""
+    """An event, or a line without an end, is larger than the limit."""
 
 
 class SseParser:
-    """Turns chunks of bytes into events; where the chunks are cut makes no difference.
+    """Turns chunks of bytes into events, wherever the chunks are split.
 
-    Memory is bounded by ``max_event_bytes``, counted over the lines of one event. What has not
-    been ended by a blank line when the stream ends is no event, so there is nothing to flush.
+    Memory is limited by ``max_event_bytes``, the size of all lines of one event. An event without
+    its final blank line at the end of the stream is dropped, so there is nothing to flush.
     """
 
     def __init__(self, max_event_bytes: int) -> None:
@@ -51,26 +50,26 @@ class SseParser:
     def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         """Yield the events that ``chunk`` completes.
 
-        Raises :class:`SseEventTooLargeError`, after the events before the one that is too large.
+        Raises :class:`SseEventTooLargeError`, after yielding the events before that one.
         """
         if not chunk:
             return
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
-        # An LF that follows belongs to this CR; the line itself is complete already.
+        # The line is complete; an LF at the start of the next chunk belongs to this CR.
         self._after_cr = chunk.endswith(b"\r") if chunk else False
-        *lines, tail = _LINE_END.split(chunk)
+        *lines, tail = re.split(_LINE_END, chunk)
         for line in lines:
-            self._hold(line)
+            self._append(line)
             whole = b"".join(self._tail)
             self._tail.clear()
             self._tail_size = 0
             event = self._line(whole)
             if event is not None:
                 yield event
-        self._hold(tail)
+        self._append(tail)
 
-    def _hold(self, piece: bytes) -> None:
+    def _append(self, piece: bytes) -> None:
         self._tail.append(piece)
         self._tail_size += len(piece)
         if self._event_size + self._tail_size > self._max_event_bytes:

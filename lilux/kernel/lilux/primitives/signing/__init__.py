@@ -9,11 +9,9 @@ if TYPE_CHECKING:
         PUBLIC_KEY_FILE,
         compute_key_fingerprint,
     )
-    from lilux.primitives.signing.keys import (
-        ensure_keypair,
+    from lilux.primitives.signing.key_files import ensure_keypair, load_keypair, save_keypair
+    from lilux.primitives.signing.signatures import (
         generate_keypair,
-        load_keypair,
-        save_keypair,
         sign_hash,
         verify_signature,
     )
@@ -36,11 +34,11 @@ __getattr__ = lazy_exports(
         "PRIVATE_KEY_FILE": "lilux.primitives.signing.identity",
         "PUBLIC_KEY_FILE": "lilux.primitives.signing.identity",
         "compute_key_fingerprint": "lilux.primitives.signing.identity",
-        "ensure_keypair": "lilux.primitives.signing.keys",
-        "generate_keypair": "lilux.primitives.signing.keys",
-        "load_keypair": "lilux.primitives.signing.keys",
-        "save_keypair": "lilux.primitives.signing.keys",
-        "sign_hash": "lilux.primitives.signing.keys",
-        "verify_signature": "lilux.primitives.signing.keys",
+        "ensure_keypair": "lilux.primitives.signing.key_files",
+        "generate_keypair": "lilux.primitives.signing.signatures",
+        "load_keypair": "lilux.primitives.signing.key_files",
+        "save_keypair": "lilux.primitives.signing.key_files",
+        "sign_hash": "lilux.primitives.signing.signatures",
+        "verify_signature": "lilux.primitives.signing.signatures",
     },
 )

@@ -1,6 +1,6 @@
-"""What Lilux uses of the cryptography library: Ed25519 keys as PEM, signatures as bytes.
+"""The only module that uses the cryptography library for signatures: PEM keys, raw signatures.
 
-The library is slow to import, so this module is imported on use.
+The library takes milliseconds to import, so this module is imported on use.
 """
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -16,24 +16,24 @@ from cryptography.hazmat.primitives.serialization import (
 
 
 def generate() -> tuple[bytes, bytes]:
-    """Make a new pair: PKCS8 PEM without encryption, and SubjectPublicKeyInfo PEM."""
+    """Generate a pair: PKCS8 PEM without encryption, and SubjectPublicKeyInfo PEM."""
     key = Ed25519PrivateKey.generate()
     private_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return private_pem, _public_pem(key.public_key())
 
 
 def derive_public(private_pem: bytes) -> bytes:
-    """Give the PEM of the public key; raises ``ValueError`` as :func:`sign` does."""
+    """Return the PEM of the public key; raises ``ValueError`` as :func:`sign` does."""
     return _public_pem(_parse_private(private_pem).public_key())
 
 
 def sign(message: bytes, private_pem: bytes) -> bytes:
-    """Sign ``message``; raises ``ValueError`` if the PEM is no Ed25519 private key."""
+    """Sign ``message``; raises ``ValueError`` if the PEM is not an Ed25519 private key."""
     return _parse_private(private_pem).sign(message)
 
 
 def verify(message: bytes, signature: bytes, public_pem: bytes) -> bool:
-    """Tell whether the signature holds; raises ``ValueError`` for a PEM of anything else."""
+    """Return true if the signature is valid; raises ``ValueError`` for a PEM of another kind."""
     try:
         _parse_public(public_pem).verify(signature, message)
     except InvalidSignature:
@@ -42,7 +42,7 @@ def verify(message: bytes, signature: bytes, public_pem: bytes) -> bool:
 
 
 def is_pair(private_pem: bytes, public_pem: bytes) -> bool:
-    """Tell whether the keys belong together; raises ``ValueError`` for a PEM of anything else."""
+    """Return true if the keys are a pair; raises ``ValueError`` for a PEM of another kind."""
     derived = _parse_private(private_pem).public_key()
     return derived.public_bytes_raw() == _parse_public(public_pem).public_bytes_raw()
 
@@ -59,7 +59,7 @@ def _parse_private(pem: bytes) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError(
             "not the PKCS8 PEM of an Ed25519 private key without a password; "
-            "make one with generate_keypair()"
+            "generate one with generate_keypair()"
         )
     return key
 
@@ -71,6 +71,6 @@ def _parse_public(pem: bytes) -> Ed25519PublicKey:
         key = None
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError(
-            "not the PEM of an Ed25519 public key; make a pair with generate_keypair()"
+            "not the PEM of an Ed25519 public key; generate a pair with generate_keypair()"
         )
     return key

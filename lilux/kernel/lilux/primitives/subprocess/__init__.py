@@ -1,4 +1,4 @@
-"""Processes: run, detach, end and query them through ``lilux-proc``."""
+"""Run, detach, kill and query processes through ``lilux-proc``."""
 
 from lilux.exports import lazy_exports
 

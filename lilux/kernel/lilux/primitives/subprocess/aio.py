@@ -1,196 +1,189 @@
-"""One connection to ``lilux-proc`` for each event loop."""
+"""The asyncio transport: one connection to ``lilux-proc`` for each event loop."""
 
 import asyncio
 import contextlib
-import itertools
 import os
+import socket
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
-from lilux.primitives.errors import HelperError
-from lilux.primitives.subprocess.answer import checked
-from lilux.primitives.subprocess.binary import broken_off
-from lilux.primitives.subprocess.process import HelperProcess
-from lilux.primitives.subprocess.wire import Answer, Decoder, encode
+from lilux.primitives.errors import ConfigurationError, HelperError
+from lilux.primitives.subprocess import session
+from lilux.primitives.subprocess.binary import connection_failed, start_helper, wait_for_end
+from lilux.primitives.subprocess.session import Call, Output, Session, connection_lost
+from lilux.primitives.subprocess.wire import Answer
 
 _READ_SIZE = 256 * 1024
-# How long, beyond the job's own grace, the answer to a cancel may take.
-_CANCEL_SECONDS = 30.0
-# How often a helper with requests in flight is asked whether it is there. One that has said nothing
-# for three times as long has been stopped, and will not keep any timeout either.
-_ASK_SECONDS = 10.0
-_SILENCE = "lilux-proc did not answer"
-# There is no such job, so this is answered at once, by all who have to be awake for a job.
-_ARE_YOU_THERE = encode({"id": 0, "op": "cancel", "target": 0})
 
 
-class Chunks(Protocol):
+class HelperProcess:
+    """A running helper: the socket to it, and its pid.
+
+    It ends when the socket is closed: by :meth:`close`, when this object is collected, or when the
+    interpreter exits. Its jobs end with it.
+    """
+
+    def __init__(self, binary: str) -> None:
+        """Start the helper. Raises :class:`ConfigurationError` if that fails."""
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise connection_failed(error) from error
+        try:
+            self.pid = start_helper(binary, theirs.fileno(), theirs.fileno())
+        except ConfigurationError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self.socket = ours
+        self._end = weakref.finalize(self, _end_process, ours, self.pid)
+        _running.add(self)
+
+    def close(self) -> None:
+        """Close the socket and wait until the helper and all its jobs have ended.
+
+        Blocks for some milliseconds. A helper that does not end in time is killed. May be called
+        again.
+        """
+        self._end()
+
+    def kill(self) -> None:
+        """Kill a helper that does not answer; its guardian process ends the jobs."""
+        if self._end.detach() is not None:
+            self.socket.close()
+            wait_for_end(self.pid, patience=0)
+
+    def forget(self) -> None:
+        """Close the socket in a forked child, without ending the helper of the parent."""
+        self._end.detach()
+        with contextlib.suppress(OSError):
+            os.close(self.socket.detach())
+
+
+_running: "weakref.WeakSet[HelperProcess]" = weakref.WeakSet()
+
+
+def _end_process(connection: socket.socket, pid: int) -> None:
+    connection.close()
+    wait_for_end(pid, session.END_SECONDS)
+
+
+class OutputSink(Protocol):
     """Takes output while a job runs."""
 
-    def take(self, stream: str, data: bytes, hold: Callable[[bool], None]) -> None:
+    def take(self, stream: str, data: bytes, pause: Callable[[bool], None]) -> None:
         """``stream`` is ``stdout`` or ``stderr``. Must neither block nor raise.
 
-        ``hold(True)`` stops the output of this job, and of no other, until ``hold(False)``.
+        ``pause(True)`` stops the output of this job only, until ``pause(False)``.
         """
 
 
-class _Call:
-    __slots__ = ("chunks", "future", "hold")
+class _Waiter:
+    """The task that waits for a call, and the sink for its output."""
 
-    def __init__(
-        self,
-        future: asyncio.Future[Answer],
-        chunks: Chunks | None,
-        hold: Callable[[bool], None],
-    ) -> None:
+    __slots__ = ("future", "sink")
+
+    def __init__(self, future: asyncio.Future[None], sink: OutputSink | None) -> None:
         self.future = future
-        self.chunks = chunks
-        self.hold = hold
+        self.sink = sink
+
+    def wake(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
 
 
 class Helper:
-    """The client of one helper, to be used in one event loop.
+    """The client of one helper, for use in one event loop.
 
-    Made by :func:`helper_of_loop`. Any number of requests may be in flight.
+    Created by :func:`helper_of_loop`. Any number of calls may be under way.
     """
 
     def __init__(self, binary: str, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._process = HelperProcess(binary)
         self._socket = self._process.socket
-        self._decoder = Decoder()
-        # Made once: bytes of that size, for each answer, would come from the system every time.
+        self._session = Session()
+        # Reused: a buffer of this size would be allocated by the system for each read.
         self._inbox = memoryview(bytearray(_READ_SIZE))
-        self._ids = itertools.count(1)
-        self._calls: dict[int, _Call] = {}
-        self._unsent = bytearray()
-        self.alive = True
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_writing = False
         self._idle: asyncio.Future[None] | None = None
-        self._watch: asyncio.TimerHandle | None = None
-        self._unanswered = 0
         self.closer: AsyncGenerator[None, None] | None = None
         loop.add_reader(self._socket, self._on_readable)
+
+    @property
+    def alive(self) -> bool:
+        """True if a request may be sent."""
+        return not self._session.closed
 
     async def request(
         self,
         fields: Mapping[str, Any],
         payload: bytes = b"",
-        chunks: Chunks | None = None,
+        sink: OutputSink | None = None,
     ) -> Answer:
-        """Sends a request and waits for its answer.
+        """Send a request and wait for its answer.
 
-        If the waiting task is cancelled, so is the request: the job's whole tree is ended, and
-        this raises ``CancelledError`` only once that is done. Raises ``ValueError`` for a request
-        that cannot be sent, and :class:`HelperError` if the helper ends first; then the job's
-        tree is gone as well.
+        If the waiting task is cancelled, the whole process tree of the job is ended before
+        ``CancelledError`` is raised. Raises ``ValueError`` for a request that cannot be sent, and
+        :class:`HelperError` if the helper ends or stops answering; then the tree is ended too.
         """
-        number = next(self._ids)
-        frame = encode({"id": number, **fields}, payload)
-        call = _Call(self.loop.create_future(), chunks, lambda held: self._hold(number, held))
-        self._calls[number] = call
-        if self._watch is None:
-            self._watch = self.loop.call_later(_ASK_SECONDS, self._ask)
+        call = self._session.start(fields, payload, self.loop.time())
+        waiter = call.owner = _Waiter(self.loop.create_future(), sink)
+        if self._timer is None:
+            self._set_timer()
+        self._flush()
         try:
-            self._send(frame)
-            return checked(fields["op"], await call.future)
+            await waiter.future
         except asyncio.CancelledError:
-            await self._end(number, call, fields.get("grace", 0))
+            await self._cancel(call, waiter)
             raise
         finally:
-            self._calls.pop(number, None)
-            if self._idle is not None and not self._calls and not self._idle.done():
+            if self._idle is not None and not self._session.calls and not self._idle.done():
                 self._idle.set_result(None)
+        return call.result()
 
-    async def _end(self, number: int, call: _Call, grace: float) -> None:
-        """Waits for the end of a cancelled call, however often the waiting is cancelled again.
-
-        A helper that does not end it is given up in the end.
-        """
-        call.chunks = None
-        self._send(encode({"id": 0, "op": "cancel", "target": number}))
-        give_up = self.loop.call_later(grace + _CANCEL_SECONDS, self._give_up)
-        try:
-            while number in self._calls:
-                call.future = self.loop.create_future()
-                with contextlib.suppress(asyncio.CancelledError, HelperError):
-                    await call.future
-        finally:
-            give_up.cancel()
-
-    def _ask(self) -> None:
-        """From time to time, as long as there are requests in flight."""
-        self._watch = None
-        if not self.alive or not self._calls:
-            self._unanswered = 0
-        elif self._unanswered == 2:
-            self._give_up()
-        else:
-            self._unanswered += 1
-            self._watch = self.loop.call_later(_ASK_SECONDS, self._ask)
-            self._send(_ARE_YOU_THERE)
-
-    def _hold(self, number: int, held: bool) -> None:
-        if number in self._calls:
-            op = "pause" if held else "resume"
-            self._send(encode({"id": 0, "op": op, "target": number}))
+    async def _cancel(self, call: Call, waiter: _Waiter) -> None:
+        """Wait for the end of a cancelled call, even if the task is cancelled again."""
+        waiter.sink = None
+        if not call.ended:
+            self._session.cancel(call, self.loop.time())
+            self._flush()
+        while not call.ended:
+            waiter.future = self.loop.create_future()
+            with contextlib.suppress(asyncio.CancelledError):
+                await waiter.future
 
     async def idle(self) -> None:
-        """Returns when no request is in flight."""
-        if self._calls:
+        """Wait until no call is under way."""
+        if self._session.calls:
             self._idle = self.loop.create_future()
             await self._idle
 
     async def close(self) -> None:
-        """Ends the helper and its jobs, and returns when they are gone."""
-        self._break_off("the connection to lilux-proc was closed")
-        gone = self.loop.create_future()
+        """End the helper and its jobs, and wait until they have ended."""
+        self._break_off(connection_lost(session.CLOSED))
+        ended = self.loop.create_future()
 
         def end() -> None:
             self._process.close()
-            # A loop that was closed meanwhile has nobody left who waits.
+            # If the loop was closed meanwhile, no task waits any more.
             with contextlib.suppress(RuntimeError):
-                self.loop.call_soon_threadsafe(gone.set_result, None)
+                self.loop.call_soon_threadsafe(ended.set_result, None)
 
-        # Not in the loop's executor, which may have been shut down before.
-        self._in_a_thread(end)
-        await gone
+        # Not in the executor of the loop, which may have been shut down before.
+        _run_in_thread(end)
+        await ended
 
     def abandon(self) -> None:
-        """Ends the helper of a loop that was closed without a word to us."""
-        self.alive = False
-        self._in_a_thread(self._process.close)
-
-    def _send(self, data: bytes) -> None:
-        if not self.alive:
-            self._break_off("lilux-proc has ended")
-            return
-        if not self._unsent:
-            try:
-                sent = self._socket.send(data)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError:
-                # The reading side sees the end, too, after the answers that came before it.
-                return
-            if sent == len(data):
-                return
-            data = data[sent:]
-            self.loop.add_writer(self._socket, self._on_writable)
-        self._unsent += data
-
-    def _on_writable(self) -> None:
-        try:
-            with memoryview(self._unsent) as view:
-                sent = self._socket.send(view[:_READ_SIZE])
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            sent = len(self._unsent)
-        del self._unsent[:sent]
-        if not self._unsent:
-            self.loop.remove_writer(self._socket)
+        """End the helper of a loop that was closed without shutting down its generators."""
+        self._session.close(connection_lost(session.CLOSED))
+        _run_in_thread(self._process.close)
 
     def _on_readable(self) -> None:
         try:
@@ -199,72 +192,87 @@ class Helper:
             return
         except OSError:
             size = 0
-        if not size:
-            self._on_end("lilux-proc ended unexpectedly")
-            return
-        self._unanswered = 0
         try:
-            for answer in self._decoder.feed(self._inbox[:size]):
-                self._dispatch(answer)
-        except (ValueError, KeyError, TypeError):
-            self._on_end("lilux-proc and this program do not understand each other")
+            if not size:
+                raise connection_lost(session.ENDED)
+            for event in self._session.receive(self._inbox[:size]):
+                waiter: _Waiter = event.call.owner
+                if not isinstance(event, Output):
+                    waiter.wake()
+                elif waiter.sink is not None:
+                    waiter.sink.take(event.stream, event.data, partial(self._pause, event.call))
+        except HelperError as error:
+            self._lose(error)
 
-    def _dispatch(self, answer: Answer) -> None:
-        kind = answer.header["kind"]
-        call = self._calls.get(answer.header["id"])
-        if call is None:
-            if kind == "error" and answer.header["id"] == 0:
-                # It does not know whose frame that was, so somebody would wait in vain.
-                raise ValueError("lilux-proc could not read a frame")
+    def _pause(self, call: Call, paused: bool) -> None:
+        self._session.pause(call, paused=paused)
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._session.outgoing and not self._is_writing:
+            self._on_writable()
+
+    def _on_writable(self) -> None:
+        outgoing = self._session.outgoing
+        try:
+            sent = self._socket.send(outgoing)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            # Reading reports the end, after the answers that came before it.
+            sent = len(outgoing)
+        self._session.sent(sent)
+        if bool(outgoing) != self._is_writing:
+            self._is_writing = not self._is_writing
+            if self._is_writing:
+                self.loop.add_writer(self._socket, self._on_writable)
+            else:
+                self.loop.remove_writer(self._socket)
+
+    def _set_timer(self) -> None:
+        due = self._session.next_tick
+        self._timer = None if due is None else self.loop.call_at(due, self._on_tick)
+
+    def _on_tick(self) -> None:
+        try:
+            self._session.tick(self.loop.time())
+        except HelperError as error:
+            self._lose(error)
+        else:
+            self._set_timer()
+            self._flush()
+
+    def _lose(self, error: HelperError) -> None:
+        self._break_off(error)
+        # Ending the helper may take some milliseconds, too long for the loop.
+        _run_in_thread(self._process.kill if self._session.silent else self._process.close)
+
+    def _break_off(self, error: HelperError) -> None:
+        """Stop using the connection, and end all calls with ``error``."""
+        if self._session.closed:
             return
-        if kind in ("stdout", "stderr"):
-            if call.chunks is not None:
-                call.chunks.take(kind, answer.payload, call.hold)
-            return
-        del self._calls[answer.header["id"]]
-        if not call.future.done():
-            call.future.set_result(answer)
+        if self._timer is not None:
+            self._timer.cancel()
+        self.loop.remove_reader(self._socket)
+        self.loop.remove_writer(self._socket)
+        for call in self._session.close(error):
+            call.owner.wake()
 
-    def _on_end(self, reason: str) -> None:
-        if self.alive:
-            self._break_off(reason)
-            # The helper's last act may take some milliseconds, which are not this loop's.
-            self._in_a_thread(self._process.close)
 
-    def _give_up(self) -> None:
-        if self.alive:
-            self._break_off(_SILENCE)
-            self._in_a_thread(self._process.kill)
-
-    @staticmethod
-    def _in_a_thread(act: Callable[[], None]) -> None:
-        threading.Thread(target=act, name="lilux-proc end", daemon=True).start()
-
-    def _break_off(self, reason: str) -> None:
-        if self.alive:
-            self.alive = False
-            if self._watch is not None:
-                self._watch.cancel()
-            self.loop.remove_reader(self._socket)
-            self.loop.remove_writer(self._socket)
-        calls, self._calls = self._calls, {}
-        for call in calls.values():
-            if not call.future.done():
-                call.future.set_exception(broken_off(reason))
+def _run_in_thread(act: Callable[[], None]) -> None:
+    threading.Thread(target=act, name="lilux-proc end", daemon=True).start()
 
 
 _helpers: dict[asyncio.AbstractEventLoop, Helper] = {}
-# Loops that are closing their generators and take no new ones. A helper that is started by another
-# generator's last act there ends when it is collected, or at exit.
+# Loops that are shutting down their generators and accept no new ones. A helper that is started
+# there, by the `finally` of another generator, ends when it is collected, or at exit.
 _ending: "weakref.WeakSet[asyncio.AbstractEventLoop]" = weakref.WeakSet()
-# After a fork, the loops of the parent are not the child's.
-os.register_at_fork(after_in_child=_helpers.clear)
 
 
 async def helper_of_loop(find: Callable[[], str]) -> Helper:
-    """The helper of the running loop, started on first use and again after its death.
+    """Return the helper of the running loop, started on first use and again after its death.
 
-    ``find`` gives the path of the binary if one has to be started. The helper ends with its loop.
+    ``find`` returns the path of the binary if a helper has to be started. It ends with its loop.
     """
     loop = asyncio.get_running_loop()
     helper = _helpers.get(loop)
@@ -276,21 +284,32 @@ async def helper_of_loop(find: Callable[[], str]) -> Helper:
         if other.is_closed() and (left := _helpers.pop(other, None)) is not None:
             left.abandon()
     if loop not in _ending:
-        helper.closer = _close_at_the_end(helper)
+        helper.closer = _close_with_loop(helper)
         await anext(helper.closer)
     return helper
 
 
-async def _close_at_the_end(helper: Helper) -> AsyncGenerator[None, None]:
-    """Suspended while the helper is in use: a loop closes its generators when it ends."""
+async def _close_with_loop(helper: Helper) -> AsyncGenerator[None, None]:
+    """Stay suspended while the helper is in use: a loop closes its generators when it ends."""
     try:
         yield
     finally:
         if helper.alive:
             _ending.add(helper.loop)
-            # What other generators of the loop do at its end may be under way.
+            # Other generators of the loop may still have calls under way.
             await helper.idle()
-        # A helper that died has a successor, whose place is not ours.
+        # A helper that died has a successor in its place.
         if _helpers.get(helper.loop) is helper:
             del _helpers[helper.loop]
         await helper.close()
+
+
+def _forget_in_child() -> None:
+    """After a fork, the loops and helpers belong to the parent."""
+    _helpers.clear()
+    for process in list(_running):
+        process.forget()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,4 +1,4 @@
-"""Finding ``lilux-proc`` and starting it, whoever speaks with it then."""
+"""Finding ``lilux-proc``, starting it, and waiting for its end."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import sys
 import time
 
 from lilux.files.search_path import find_program
-from lilux.primitives.errors import ConfigurationError, HelperError
+from lilux.primitives.errors import ConfigurationError
 
-_SIGKILL = 9  # the module of signals builds all their names first
-# A helper ends its jobs at once, and waits a few seconds for one that is stuck in the kernel.
-_END_SECONDS = 10.0
+_SIGKILL = 9  # importing `signal` would build an enum of all signals
 
 
 def find_helper() -> str:
-    """The path of ``lilux-proc``: on PATH, else beside the interpreter or the called program.
+    """Return the path of ``lilux-proc``: on PATH, else beside the interpreter or the program.
 
-    Only absolute places count: a file in the working directory is not ours to run. Raises
-    :class:`ConfigurationError` if it is in none of these places.
+    Only absolute directories are searched, so a file in the working directory is never run. Raises
+    :class:`ConfigurationError` if it is in none of them.
     """
     program = sys.argv[0] if sys.argv else ""
     found = _find(os.environ.get("PATH", os.defpath), sys.executable, program)
@@ -38,12 +36,12 @@ def _find(path: str, executable: str, program: str) -> str | None:
 
 
 def start_helper(binary: str, reading: int, writing: int) -> int:
-    """Start ``lilux-proc serve`` with these descriptors as its stdin and stdout; gives its pid.
+    """Start ``lilux-proc serve`` with these descriptors as stdin and stdout, and return its pid.
 
     Raises :class:`ConfigurationError` if that fails.
     """
     try:
-        # The helper needs no variable of ours: each job brings its whole environment.
+        # Each request contains the whole environment of its job, so the helper needs none.
         return os.posix_spawn(
             binary,
             [binary, "serve"],
@@ -56,18 +54,16 @@ def start_helper(binary: str, reading: int, writing: int) -> int:
         )
     except OSError as error:
         raise ConfigurationError(
-            f"{binary} cannot be started: {error.strerror}; reinstall lilux-proc"
+            f"{binary} cannot be started: {error.strerror}", hint="reinstall lilux-proc"
         ) from error
 
 
-def wait_for_end(pid: int, patience: float | None = None) -> None:
-    """Wait for the end of a helper whose connection is closed, which takes milliseconds.
+def wait_for_end(pid: int, patience: float) -> None:
+    """Wait until a helper whose connection is closed has ended, which takes milliseconds.
 
-    One that has not ended in time, because somebody stopped it, is killed; then its guardian ends
-    whatever jobs it had.
+    After ``patience`` seconds it is killed, since it must have been stopped; then its guardian
+    process ends the jobs that remain.
     """
-    if patience is None:
-        patience = _END_SECONDS
     began = time.monotonic()
     try:
         while os.waitpid(pid, os.WNOHANG)[0] == 0:
@@ -76,24 +72,16 @@ def wait_for_end(pid: int, patience: float | None = None) -> None:
                 os.kill(pid, _SIGKILL)
                 os.waitpid(pid, 0)
                 return
-            # So that what is waited in vain is a tenth.
+            # Oversleep by at most a tenth of the time waited.
             time.sleep(max(0.0002, waited / 10))
     except ChildProcessError:
-        # Someone who waits for any child has been faster.
+        # Other code in this process has waited for all children.
         return
 
 
-def no_connection(error: OSError) -> ConfigurationError:
-    """The error of a program that can open no connection; most often it has no descriptor left."""
+def connection_failed(error: OSError) -> ConfigurationError:
+    """Return the error for a connection that cannot be opened, mostly for lack of descriptors."""
     return ConfigurationError(
-        f"lilux-proc cannot be started: {error.strerror}; close files, or raise the limit of open "
-        "files (ulimit -n)"
-    )
-
-
-def broken_off(reason: str) -> HelperError:
-    """The error of a request that will have no answer."""
-    return HelperError(
-        f"{reason} while a request was in flight; whatever it had started is "
-        "being ended, and the next call starts a new helper: try again"
+        f"lilux-proc cannot be started: {error.strerror}",
+        hint="close files, or raise the limit of open files (ulimit -n)",
     )

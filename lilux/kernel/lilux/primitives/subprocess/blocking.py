@@ -1,35 +1,51 @@
-"""Running a process from a program that has no event loop and waits for nothing else.
+"""The blocking transport: running a process from a program without an event loop.
 
-For a program that is started, runs one job and ends: an event loop takes several times as long to
-import as such a job takes to run.
+For a program that starts, runs one job and ends: importing asyncio takes several times as long as
+such a job.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
+from io import FileIO
 
-from lilux.primitives.errors import ConfigurationError
-from lilux.primitives.subprocess.binary import find_helper
-from lilux.primitives.subprocess.blocking_helper import BlockingHelper
+from lilux.primitives.errors import ConfigurationError, HelperError
+from lilux.primitives.subprocess import session
+from lilux.primitives.subprocess.binary import (
+    connection_failed,
+    find_helper,
+    start_helper,
+    wait_for_end,
+)
+from lilux.primitives.subprocess.output import OnOutput, OutputCallback
 from lilux.primitives.subprocess.request import exec_request
 from lilux.primitives.subprocess.result import SubprocessResult, exec_result, not_started
-from lilux.primitives.subprocess.text import STREAMS, OutputText, callback_failure
+from lilux.primitives.subprocess.session import STREAMS, Call, Output, Session, connection_lost
+from lilux.primitives.subprocess.wire import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+_READ_SIZE = 256 * 1024
+# A forked child closes these: one that stayed open would keep the helper of the parent alive.
+_open_pipes: set[FileIO] = set()
+# Helpers without a job whose connection is closed. They end soon and are reaped later.
+_leaving: set[int] = set()
+
 
 class BlockingSubprocess:
-    """``SubprocessPrimitive.execute`` for one job at a time, in one thread.
+    """``SubprocessPrimitive.execute`` as a plain function, for one job at a time in one thread.
 
-    Use it as a context manager, or call :meth:`close`: then the helper is gone. It is gone, too,
-    with the job and all that this started, when this process dies.
+    Use it as a context manager, or call :meth:`close` to end the helper. The helper, the job and
+    everything that the job started also end when this process dies.
     """
 
     def __init__(self) -> None:
-        self._helper: BlockingHelper | None = None
+        self._helper = BlockingHelper()
 
     def __enter__(self) -> Self:
         return self
@@ -43,71 +59,233 @@ class BlockingSubprocess:
         self.close()
 
     def start_early(self) -> None:
-        """Start the helper, which gets ready while this program does other things.
+        """Start the helper now, so that it gets ready while this program does other things.
 
-        What keeps it from starting is raised by :meth:`execute`, if it comes to that.
+        If it cannot be started, :meth:`execute` raises the error.
         """
         try:
-            self._helper = BlockingHelper(find_helper())
+            self._helper.start(find_helper())
         except ConfigurationError:
-            self._helper = None
+            return
 
     def execute(
         self,
         config: Mapping[str, Any],
         params: Mapping[str, Any] | None = None,
         *,
-        on_output: Callable[[str, str], object] | None = None,
+        on_output: OnOutput | None = None,
     ) -> SubprocessResult:
-        """As ``SubprocessPrimitive.execute``, but it blocks.
+        """Run a job as ``SubprocessPrimitive.execute`` does, and block until it has ended.
 
-        ``on_output`` must be a plain function. ``KeyboardInterrupt``, and whatever else a signal
-        handler raises, ends the whole tree first.
+        ``on_output`` must be a plain function. ``KeyboardInterrupt``, and any other exception of a
+        signal handler, is raised after the whole process tree has ended.
         """
         try:
             request = exec_request(config, {} if params is None else params)
-            if self._helper is None or not self._helper.alive:
-                self._helper = BlockingHelper(find_helper())
+            if not self._helper.alive:
+                self._helper.start(find_helper())
             if on_output is None:
                 return exec_result(self._helper.request(request.fields, request.input_data), None)
-            relay = _Relay(on_output)
+            output = OutputCallback(on_output)
             fields = {**request.fields, "stream": True}
-            answer = self._helper.request(fields, request.input_data, relay.take)
-            relay.finish()
-            return exec_result(answer, relay.error)
+            answer = self._helper.request(
+                fields, request.input_data, lambda *piece: _deliver(output, *piece)
+            )
+            for stream in STREAMS:
+                _deliver(output, stream, b"", final=True)
+            return exec_result(answer, output.error)
         except ValueError as error:
             return not_started(str(error))
 
     def close(self) -> None:
-        """End the helper. May be called again, and so may :meth:`execute`."""
-        if self._helper is not None:
-            self._helper.close()
+        """End the helper. May be called again; a later :meth:`execute` starts another helper."""
+        self._helper.close()
 
 
-class _Relay:
-    """Hands text to a callback; if that fails, the job goes on without it."""
+def _deliver(output: OutputCallback, stream: str, data: bytes, *, final: bool = False) -> None:
+    outcome = output.deliver(stream, data, final=final)
+    if hasattr(outcome, "__await__"):
+        # An unused coroutine is closed, which avoids the warning that it was never awaited.
+        close = getattr(outcome, "close", None)
+        if close is not None:
+            close()
+        output.error = "the output callback is a coroutine function; pass a plain function here"
 
-    def __init__(self, callback: Callable[[str, str], object]) -> None:
-        self.error: str | None = None
-        self._callback = callback
-        self._texts = OutputText()
 
-    def take(self, stream: str, data: bytes, *, final: bool = False) -> None:
-        text = self._texts.decode(stream, data, final=final)
-        if not text or self.error is not None:
-            return
+class BlockingHelper:
+    """The client of one helper, connected by two pipes, with one call at a time.
+
+    The helper and its job end with :meth:`close`, and when this process ends in any way.
+    """
+
+    def __init__(self) -> None:
+        # Objects, not numbers: a number that is closed twice may belong to another file by then.
+        self._pipes: list[FileIO] = []
+        self._session = Session()
+        self._pid = 0
+        self._has_job = False
+        self._mid_write = False
+
+    @property
+    def alive(self) -> bool:
+        """True if a request may be sent."""
+        return self._pid != 0
+
+    def start(self, binary: str) -> None:
+        """Start a helper.
+
+        Raises :class:`~lilux.primitives.errors.ConfigurationError` if that fails.
+        """
+        self.close()
+        self._session = Session()
+        self._has_job = self._mid_write = False
         try:
-            outcome = self._callback(stream, text)
-        except Exception as error:  # noqa: BLE001 - the callback is foreign; the job must go on
-            self.error = callback_failure(error)
-            return
-        if hasattr(outcome, "__await__"):
-            close = getattr(outcome, "close", None)
-            if close is not None:
-                close()
-            self.error = "the output callback is a coroutine function; pass a plain function here"
+            self._pipes += map(FileIO, os.pipe(), "rw")
+            self._pipes += map(FileIO, os.pipe(), "rw")
+            _open_pipes.update(self._pipes)
+            theirs_to_read, self._writing, self._reading, theirs_to_write = self._pipes
+            self._pid = start_helper(binary, theirs_to_read.fileno(), theirs_to_write.fileno())
+            theirs_to_read.close()
+            theirs_to_write.close()
+            os.set_blocking(self._writing.fileno(), False)
+            os.set_blocking(self._reading.fileno(), False)
+        except OSError as error:
+            self.close()
+            raise connection_failed(error) from error
+        except BaseException:
+            self.close()
+            raise
 
-    def finish(self) -> None:
-        """Hand over what the last pieces left incomplete."""
-        for stream in STREAMS:
-            self.take(stream, b"", final=True)
+    def request(
+        self,
+        fields: Mapping[str, Any],
+        payload: bytes = b"",
+        take: Callable[[str, bytes], None] | None = None,
+    ) -> Answer:
+        """Send a request and wait for its answer; ``take`` gets output while the job runs.
+
+        An exception of ``take`` or of a signal handler (``KeyboardInterrupt``) is raised after the
+        whole process tree of the job has ended, with the grace that the request asks for. Raises
+        ``ValueError`` for a request that cannot be sent, and
+        :class:`~lilux.primitives.errors.HelperError` if the helper ends or stops answering.
+        """
+        call = self._session.start(fields, payload, time.monotonic())
+        self._has_job = True
+        try:
+            self._exchange(call, take)
+        except HelperError:
+            self.close()
+            raise
+        except BaseException:
+            self._cancel(call)
+            raise
+        self._has_job = False
+        return call.result()
+
+    def _exchange(self, call: Call, take: Callable[[str, bytes], None] | None) -> None:
+        """Send and receive until the call has ended."""
+        data = b""
+        while True:
+            # At first, the frames that arrived with an earlier one.
+            for event in self._session.receive(data):
+                if take is not None and isinstance(event, Output):
+                    take(event.stream, event.data)
+            if call.ended:
+                return
+            self._session.tick(time.monotonic())
+            self._flush()
+            data = self._read()
+
+    def _flush(self) -> None:
+        outgoing = self._session.outgoing
+        if not outgoing:
+            return
+        # Stays true if an interrupt hides how much was written.
+        self._mid_write = True
+        try:
+            size = os.write(self._writing.fileno(), outgoing)
+        except BlockingIOError:
+            size = 0
+        except BrokenPipeError:
+            raise connection_lost(session.ENDED) from None
+        self._session.sent(size)
+        self._mid_write = False
+
+    def _read(self) -> bytes:
+        """Wait for data, for room to write, or for the next tick; without data, return none."""
+        import select
+
+        poll = select.poll()
+        poll.register(self._reading.fileno(), select.POLLIN)
+        if self._session.outgoing:
+            poll.register(self._writing.fileno(), select.POLLOUT)
+        due = self._session.next_tick
+        poll.poll(None if due is None else max(0.0, due - time.monotonic()) * 1000)
+        try:
+            data = os.read(self._reading.fileno(), _READ_SIZE)
+        except BlockingIOError:
+            return b""
+        if not data:
+            raise connection_lost(session.ENDED)
+        return data
+
+    def _cancel(self, call: Call) -> None:
+        """End the job, wait for that, and end the helper; a second interrupt does so at once."""
+        try:
+            # After a partial write nothing more can be sent; closing ends the job.
+            if self.alive and not self._mid_write and not self._session.outgoing:
+                self._session.cancel(call, time.monotonic())
+                self._exchange(call, None)
+        except (HelperError, KeyboardInterrupt):
+            pass
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the helper; if it has a job, wait until both have ended.
+
+        A helper without a job ends within a millisecond, so there is no need to wait. May be called
+        again.
+        """
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                self._end()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    def _end(self) -> None:
+        """Each step can be repeated, since an interrupt may come between any two."""
+        for pipe in self._pipes:
+            pipe.close()
+            _open_pipes.discard(pipe)
+        self._pipes.clear()
+        if self._pid and self._has_job:
+            wait_for_end(self._pid, 0 if self._session.silent else session.END_SECONDS)
+        elif self._pid:
+            _leaving.add(self._pid)
+        self._pid = 0
+        _reap()
+
+
+def _reap() -> None:
+    for pid in list(_leaving):
+        try:
+            ended, _ = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            ended = pid
+        if ended:
+            _leaving.discard(pid)
+
+
+def _forget_in_child() -> None:
+    for pipe in _open_pipes:
+        pipe.close()
+    _open_pipes.clear()
+    _leaving.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,12 +1,13 @@
-"""Processes: run and wait, detach, end, ask. Everything goes through ``lilux-proc``."""
+"""The process primitive: run, detach, kill and query processes through ``lilux-proc``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lilux.primitives.subprocess.aio import Helper, helper_of_loop
 from lilux.primitives.subprocess.binary import find_helper
+from lilux.primitives.subprocess.output import OnOutput
 from lilux.primitives.subprocess.relay import OutputRelay
 from lilux.primitives.subprocess.request import (
     arguments,
@@ -25,21 +26,20 @@ if TYPE_CHECKING:
 
 __all__ = ["KillResult", "SpawnResult", "StatusResult", "SubprocessPrimitive", "SubprocessResult"]
 
-OnOutput = Callable[[str, str], object]
-
 
 class SpawnResult(Record):
-    """The start of a detached process."""
+    """The result of starting a detached process."""
 
     success: bool
     pid: int | None = None
     error: str | None = None
     start_time: int | None = None
-    """Tells the process from a later one with the same pid; for ``kill`` and ``status``."""
+    """Distinguishes the process from a later one with the same pid; pass it to ``kill`` and
+    ``status``."""
 
 
 class KillResult(Record):
-    """The end of a process by its pid."""
+    """The result of killing a process."""
 
     success: bool
     pid: int = 0
@@ -49,16 +49,16 @@ class KillResult(Record):
 
 
 class StatusResult(Record):
-    """Whether a process is alive; a zombie is not."""
+    """The state of a process; a zombie is not alive."""
 
     pid: int
     alive: bool
 
 
 class SubprocessPrimitive:
-    """Runs processes. Stateless: the helper belongs to the event loop, not to this object.
+    """Runs processes. It has no state: the helper belongs to the event loop.
 
-    Raises :class:`~lilux.primitives.errors.ConfigurationError` if ``lilux-proc`` is not there.
+    Raises :class:`~lilux.primitives.errors.ConfigurationError` if ``lilux-proc`` is not installed.
     """
 
     def __init__(self) -> None:
@@ -71,12 +71,12 @@ class SubprocessPrimitive:
         *,
         on_output: OnOutput | None = None,
     ) -> SubprocessResult:
-        """Runs ``config["command"]`` and waits for it and for all that it started.
+        """Run ``config["command"]`` and wait for it and for every process that it started.
 
-        ``on_output(stream, text)`` gets output as it comes; it may be a coroutine function.
-        A config that makes no sense gives a failed result that names the key. Cancelling the
-        task ends the whole tree first. Raises :class:`~lilux.primitives.errors.HelperError` if
-        the helper dies.
+        ``on_output(stream, text)`` gets output while the job runs; it may be a coroutine function.
+        An invalid config gives a failed result that names the key. If the task is cancelled, the
+        whole process tree is ended first. Raises :class:`~lilux.primitives.errors.HelperError` if
+        the helper dies or stops answering.
         """
         try:
             request = exec_request(config, {} if params is None else params)
@@ -97,9 +97,9 @@ class SubprocessPrimitive:
         log_path: str | os.PathLike[str] | None = None,
         envs: Mapping[str, str] | None = None,
     ) -> SpawnResult:
-        """Starts a process that outlives this one, once it really runs.
+        """Start a process that outlives this one, and return once it runs.
 
-        Its environment is this process's own with ``envs`` laid over it.
+        Its environment is that of this process, updated with ``envs``.
         """
         try:
             fields = {
@@ -118,7 +118,10 @@ class SubprocessPrimitive:
     async def kill(
         self, pid: int, grace: float = 3.0, *, start_time: int | None = None
     ) -> KillResult:
-        """SIGTERM, up to ``grace`` seconds, SIGKILL; a group if ``pid`` leads one."""
+        """Send SIGTERM, wait up to ``grace`` seconds, send SIGKILL.
+
+        The signals go to the whole process group if ``pid`` is its leader.
+        """
         try:
             check_pid(pid)
             check_seconds("grace", grace)
@@ -129,7 +132,7 @@ class SubprocessPrimitive:
         return KillResult(header["success"], pid, header["method"], header["error"])
 
     async def status(self, pid: int, *, start_time: int | None = None) -> StatusResult:
-        """Whether the process is alive. A number that can be no pid is not."""
+        """Return the state of the process. A number that cannot be a pid is not alive."""
         try:
             check_pid(pid)
             header = await self._ask({"op": "status", "pid": pid, "start_time": start_time})

@@ -1,4 +1,4 @@
-"""Output of a running job on its way to a callback."""
+"""A queue between the output of a job and an asyncio callback."""
 
 import asyncio
 import inspect
@@ -6,40 +6,44 @@ from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 
-from lilux.primitives.subprocess.text import STREAMS, OutputText, callback_failure
+from lilux.primitives.subprocess.output import OnOutput, OutputCallback
+from lilux.primitives.subprocess.session import STREAMS
 
-# Bytes that wait for a slow callback before the job is held up.
+# Bytes that may wait for a slow callback before the output of the job is paused.
 _FULL = 4 * 1024 * 1024
 
 
 class OutputRelay:
-    """Decodes chunks and hands them to a callback, in order, while the job runs.
+    """Passes output to a callback, in order, while the job runs.
 
-    The callback may be a coroutine function, and slow: then the job waits for it, so memory stays
-    bounded. If it raises, it is not called again, and ``error`` says why; the job goes on.
-    Leaving the context returns when everything has been handed over.
+    The callback may be a coroutine function. If it is slow, the job is paused, so memory stays
+    bounded. If it raises, it is not called again, and ``error`` gives the reason; the job goes on.
+    Leaving the context returns when all output has been passed on.
     """
 
-    def __init__(self, callback: Callable[[str, str], object]) -> None:
-        self.error: str | None = None
-        self._callback = callback
-        self._texts = OutputText()
-        self._waiting: deque[tuple[str, bytes, bool]] = deque()
-        self._bytes = 0
-        self._release: Callable[[], None] | None = None
+    def __init__(self, callback: OnOutput) -> None:
+        self._output = OutputCallback(callback)
+        self._queue: deque[tuple[str, bytes, bool]] = deque()
+        self._queued_bytes = 0
+        self._resume: Callable[[], None] | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def take(self, stream: str, data: bytes, hold: Callable[[bool], None]) -> None:
-        """Called for each chunk; ``hold`` stops the job's output and lets it go on."""
+    @property
+    def error(self) -> str | None:
+        """Why the callback missed output, if it did."""
+        return self._output.error
+
+    def take(self, stream: str, data: bytes, pause: Callable[[bool], None]) -> None:
+        """Queue a piece of output; ``pause(True)`` stops the output of the job."""
         self._put(stream, data, final=False)
-        if self._bytes > _FULL and self._release is None:
-            hold(True)
-            self._release = lambda: hold(False)
+        if self._queued_bytes > _FULL and self._resume is None:
+            pause(True)
+            self._resume = lambda: pause(False)
 
     def _put(self, stream: str, data: bytes, *, final: bool) -> None:
-        self._waiting.append((stream, data, final))
-        self._bytes += len(data)
+        self._queue.append((stream, data, final))
+        self._queued_bytes += len(data)
         self._wake.set()
 
     async def __aenter__(self) -> "OutputRelay":
@@ -56,8 +60,7 @@ class OutputRelay:
         if kind is None:
             for stream in STREAMS:
                 self._put(stream, b"", final=True)
-            self._waiting.append(("", b"", True))
-            self._wake.set()
+            self._put("", b"", final=True)
             await self._task
         else:
             self._task.cancel()
@@ -65,30 +68,28 @@ class OutputRelay:
 
     async def _run(self) -> None:
         while True:
-            while not self._waiting:
+            while not self._queue:
                 self._wake.clear()
                 await self._wake.wait()
-            stream, data, final = self._waiting.popleft()
+            stream, data, final = self._queue.popleft()
             if not stream:
                 return
-            self._bytes -= len(data)
-            if self._release is not None and self._bytes <= _FULL // 2:
-                self._release()
-                self._release = None
-            text = self._texts.decode(stream, data, final=final)
-            if text and self.error is None:
-                await self._hand_over(stream, text)
+            self._queued_bytes -= len(data)
+            if self._resume is not None and self._queued_bytes <= _FULL // 2:
+                self._resume()
+                self._resume = None
+            await self._deliver(stream, data, final=final)
 
-    async def _hand_over(self, stream: str, text: str) -> None:
+    async def _deliver(self, stream: str, data: bytes, *, final: bool) -> None:
         try:
-            outcome = self._callback(stream, text)
+            outcome = self._output.deliver(stream, data, final=final)
             if inspect.isawaitable(outcome):
                 await outcome
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled this task: the callback let out what ended something of its own.
-            self.error = callback_failure(error)
+            # This task was not cancelled: the callback raised it.
+            self._output.fail(error)
         except Exception as error:  # noqa: BLE001 - the callback is foreign; the job must go on
-            self.error = callback_failure(error)
+            self._output.fail(error)

@@ -1,11 +1,10 @@
-"""What ``SubprocessPrimitive.execute`` is asked for, checked and rendered into a request."""
+"""Checks the arguments of the process primitive and renders them into requests."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-from lilux.primitives.subprocess.current_environ import current_environ
 from lilux.record import Record
 from lilux.templating import param_text, render
 
@@ -14,24 +13,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_TIMEOUT = 300
-# An environment of at least this many variables is taken to be complete (the specification).
+# The specification takes an environment of at least this many variables to be complete.
 COMPLETE_ENV_SIZE = 50
-_PASSED_ON = ("output_limit", "background", "grace", "stdout_file", "stderr_file")
+_OPTIONS = ("output_limit", "background", "grace", "stdout_file", "stderr_file")
 _NUMBER = (int, float)
 _KEYS = frozenset(
-    ("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render", *_PASSED_ON)
+    ("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render", *_OPTIONS)
 )
 
 
 class ExecRequest(Record, frozen=True, kw_only=True):
-    """A request for the helper."""
+    """A request to run a command."""
 
     fields: Mapping[str, Any]
     input_data: bytes
 
 
 def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRequest:
-    """Raises ``ValueError`` whose message names the key that is wrong, and no value."""
+    """Return the request for ``config``.
+
+    Raises ``ValueError`` whose message names the invalid key, but never its value.
+    """
     for name, given in (("config", config), ("params", params)):
         if not isinstance(given, Mapping):
             raise ValueError(f"{name} must be a mapping, got {type(given).__name__}")
@@ -39,57 +41,50 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
         unknown = min(str(key) for key in config if key not in _KEYS)
         raise ValueError(f"unknown config key {unknown!r}; known are {', '.join(sorted(_KEYS))}")
     env = effective_env(config.get("env"), config.get("env_mode"))
-    wanted = config
+    rendered = config
     if config.get("render", True):
         templates = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
-        wanted = render(templates, params=params, env=env)
-    command = _text("command", wanted.get("command"))
+        rendered = render(templates, params=params, env=env)
+    command = _text("command", rendered.get("command"))
     if not command:
         raise ValueError("No command specified")
     fields: dict[str, Any] = {
         "op": "exec",
         "command": command,
-        "args": arguments(wanted.get("args")),
+        "args": arguments(rendered.get("args")),
         "env": env,
         "env_mode": "exact",
         "timeout": config.get("timeout", DEFAULT_TIMEOUT),
     }
     check_seconds("timeout", fields["timeout"])
-    if (cwd := wanted.get("cwd")) not in (None, ""):
+    if (cwd := rendered.get("cwd")) not in (None, ""):
         fields["cwd"] = _text("cwd", cwd)
-    for key in _PASSED_ON:
+    for key in _OPTIONS:
         if config.get(key) is not None:
-            fields[key] = _passed_on(key, config[key])
-    return ExecRequest(fields=fields, input_data=_input(wanted.get("input_data")))
+            fields[key] = _checked_option(key, config[key])
+    return ExecRequest(fields=fields, input_data=_input(rendered.get("input_data")))
 
 
-_last_exact: dict[str, str] = {}
+def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
+    """Return the complete environment of a process.
 
-
-def effective_env(env: Any, mode: Any = None) -> Mapping[str, str]:
-    """The whole environment of a process; not to be changed.
-
-    ``merge`` lays ``env`` over this process's own, ``exact`` takes it alone; without a mode, an
-    environment of 50 variables or more is taken to be exact. One that equals the last is that very
-    object, so that it need not be checked or spelled again.
+    ``merge`` updates the environment of this process with ``env``; ``exact`` takes ``env`` alone.
+    Without a mode, an environment of 50 variables or more is exact.
     """
-    global _last_exact  # noqa: PLW0603 - a memory of one entry
     if env is None:
         env = {}
     if not isinstance(env, Mapping):
         raise ValueError(f"env must be a mapping of strings, got {type(env).__name__}")
-    if mode == "exact" and env == _last_exact:
-        return _last_exact
-    _check_env(env)
+    own = dict(env)
+    _check_env(own)
     if mode not in (None, "merge", "exact"):
         raise ValueError("env_mode must be 'merge' or 'exact'")
-    if mode == "exact" or (mode is None and len(env) >= COMPLETE_ENV_SIZE):
-        _last_exact = dict(env)
-        return _last_exact
-    return {**current_environ(), **env} if env else current_environ()
+    if mode == "exact" or (mode is None and len(own) >= COMPLETE_ENV_SIZE):
+        return own
+    return {**os.environ, **own}
 
 
-def _check_env(env: Mapping[Any, Any]) -> None:
+def _check_env(env: dict[Any, Any]) -> None:
     for name, value in env.items():
         if not isinstance(name, str) or not isinstance(value, str):
             shown = name if isinstance(name, str) else type(name).__name__
@@ -107,7 +102,7 @@ def _text(key: str, value: Any) -> str:
 
 
 def arguments(args: Any) -> list[str]:
-    """The arguments as text; ``ValueError`` names the one that is none."""
+    """Return the arguments as text. Raises ``ValueError`` that names an invalid one."""
     if args is None:
         return []
     if not isinstance(args, list | tuple):
@@ -123,10 +118,10 @@ def _input(data: Any) -> bytes:
     try:
         return _text("input_data", data).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise ValueError("input_data has a lone surrogate, which is no text; pass bytes") from None
+        raise ValueError("input_data has a lone surrogate; pass bytes") from None
 
 
-def _passed_on(key: str, value: Any) -> Any:
+def _checked_option(key: str, value: Any) -> Any:
     if key.endswith("file"):
         return path_text(key, value)
     if key == "grace":
@@ -141,25 +136,25 @@ def _passed_on(key: str, value: Any) -> Any:
 
 
 def path_text(key: str, value: Any) -> str:
-    """A path as text; ``ValueError`` names the key if it is none."""
+    """Return a path as text. Raises ``ValueError`` that names the key."""
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f"{key} must be a path, got {type(value).__name__}")
     return os.fsdecode(value)
 
 
 def check_seconds(key: str, value: Any) -> None:
-    """``ValueError`` unless it is a finite number or ``None``; the helper knows the bounds."""
+    """Raise ``ValueError`` unless it is finite or ``None``; the helper checks the range."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, _NUMBER):
         raise ValueError(f"{key} must be a number of seconds, got {type(value).__name__}")
-    # Also what JSON has a spelling for, but no number type holds.
+    # Also excludes integers that the helper cannot represent.
     if not -1e15 < value < 1e15:
         raise ValueError(f"{key} must be a finite number of seconds")
 
 
 def check_pid(pid: Any) -> None:
-    """``ValueError`` unless it is a number; the helper knows which numbers are pids."""
+    """Raise ``ValueError`` unless it is a number that can be a pid."""
     if isinstance(pid, bool) or not isinstance(pid, int):
         raise ValueError(f"pid must be a number, got {type(pid).__name__}")
     if not 0 < pid < 2**31:

@@ -1,4 +1,4 @@
-"""The end of a job, as the answer of ``lilux-proc`` tells it."""
+"""The result of a job, made from the answer of ``lilux-proc``."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from lilux.record import Record
 
 
 class SubprocessResult(Record):
-    """The end of a job."""
+    """The result of a job."""
 
     success: bool
     """True if the return code is 0."""
     stdout: str
     stderr: str
     return_code: int
-    """The exit code; 128 + n after signal n; -1 if it did not start or timed out."""
+    """The exit code; 128 + n after signal n; -1 if the job did not start or timed out."""
     duration_ms: float
     timed_out: bool = False
     signal: int | None = None
-    """The signal that ended the process, if one did."""
+    """The signal that killed the process, if any."""
     truncated_stdout: int = 0
     """Bytes left out in the middle of ``stdout``."""
     truncated_stderr: int = 0
     tree_known_by: str = "not_started"
-    """How it is known what became of the job's processes: ``subreaper`` (all were seen),
+    """How the processes of the job were tracked: ``subreaper`` (all of them were),
     ``process_group``, ``unknown``, or ``not_started``."""
     background_ended: int = 0
-    """Processes that outlived the job's own and were ended."""
+    """Number of processes that outlived the command and were ended."""
     survivors: tuple[int, ...] = ()
-    """Processes that could not be ended."""
+    """Pids of processes that could not be ended."""
     output_error: str | None = None
-    """Why output did not reach a callback or a file, if it did not."""
+    """Why output did not reach a callback or a file, if that failed."""
 
 
 def not_started(reason: str) -> SubprocessResult:
-    """The result of a job that could not even be asked for."""
+    """Return the result of a job that was not started."""
     return SubprocessResult(
         success=False, stdout="", stderr=reason, return_code=-1, duration_ms=0.0
     )
 
 
 def exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
-    """The result in a helper's answer; ``output_error`` says why a callback missed output."""
+    """Return the result in an answer; ``output_error`` is why a callback missed output."""
     header, payload = answer.header, answer.payload
     if header["kind"] == "error":
         return not_started(header["message"])

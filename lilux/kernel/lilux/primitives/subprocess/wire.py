@@ -1,7 +1,7 @@
-"""The frames of ``lilux-proc serve``, without any I/O.
+"""The frame format of ``lilux-proc serve``, without I/O.
 
-A frame is two little-endian 32-bit lengths (of what follows, and of the header), a header of JSON
-and a payload of raw bytes.
+A frame is two little-endian 32-bit lengths (of the rest of the frame, and of the header), a JSON
+header, and a payload of raw bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PREFIX = struct.Struct("<II")
-# What lilux-proc takes; a larger frame would be refused without a word of whose it was.
+# The limits of lilux-proc. It cannot say which request a larger frame belongs to.
 MAX_HEADER = 16 * 1024 * 1024
 MAX_FRAME = 512 * 1024 * 1024
+# `json.dumps` would create an encoder for each request, and `json.loads` would skip white space
+# around each answer.
+_dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_raw_decode = json.JSONDecoder().raw_decode
 
 
 class Answer(Record, frozen=True):
@@ -30,13 +34,13 @@ class Answer(Record, frozen=True):
 
 
 def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
-    """A request. Text that stands for undecodable bytes (PEP 383) reaches the helper as them.
+    """Return a request frame. Surrogates in text (PEP 383) become the bytes that they stand for.
 
-    Raises ``ValueError`` for what the helper could not take: numbers that JSON does not have, and
+    Raises ``ValueError`` for a request that the helper cannot accept: a number that JSON lacks, or
     arguments or input beyond its limits.
     """
     try:
-        head = _json(header).encode("ascii")
+        head = _dumps(header).encode("ascii")
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the request has no JSON form ({type(error).__name__})") from None
     except ValueError:
@@ -54,37 +58,14 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
     return b"".join((_PREFIX.pack(len(head) + len(payload) + 4, len(head)), head, payload))
 
 
-# The functions of the module `json` would make a new encoder for each request, and look for blanks
-# around each answer.
-_spelled = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_read = json.JSONDecoder().raw_decode
-# An environment seldom changes from one job to the next, and is the largest part of most requests.
-_last_env: tuple[Any, str] = (None, "")
-
-
-def _json(header: Mapping[str, Any]) -> str:
-    """The header; an environment that is the same object as the last time is not spelled again."""
-    global _last_env  # noqa: PLW0603 - a memory of one entry
-    env = header.get("env")
-    if env is None:
-        return _spelled(header)
-    seen, text = _last_env
-    if env is not seen:
-        text = _spelled(env)
-        _last_env = (env, text)
-    rest = dict(header)
-    del rest["env"]
-    return f'{_spelled(rest)[:-1]},"env":{text}}}'
-
-
 class Decoder:
-    """Cuts a stream of bytes into frames, wherever it was cut before."""
+    """Splits a stream of bytes into frames, whatever the sizes of the reads."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes | memoryview) -> Iterator[Answer]:
-        """The frames that ``data`` completes. Raises ``ValueError`` for what is no frame."""
+        """Yield the frames that ``data`` completes. Raises ``ValueError`` for a malformed one."""
         buffer = self._buffer
         buffer += data
         while len(buffer) >= _PREFIX.size:
@@ -95,19 +76,19 @@ class Decoder:
             if len(buffer) < end:
                 return
             body = _PREFIX.size + head
-            header = _parsed(buffer[_PREFIX.size : body])
+            header = _parse(buffer[_PREFIX.size : body])
             with memoryview(buffer) as view:
                 payload = bytes(view[body:end])
             del buffer[:end]
             yield Answer(header, payload)
 
 
-def _parsed(head: bytearray) -> Any:
+def _parse(head: bytearray) -> Any:
     text = head.decode()
     try:
-        header, length = _read(text)
+        header, length = _raw_decode(text)
     except RecursionError:
         raise ValueError("a header of lilux-proc is nested too deeply") from None
     if length != len(text):
-        raise ValueError("a frame of lilux-proc has more than its header")
+        raise ValueError("a header of lilux-proc has trailing data")
     return header

@@ -15,63 +15,64 @@ from lilux.primitives.errors import ConfigurationError
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make ``folder`` (mode 0700), or see to it that an existing one is private.
+    """Create ``folder`` with mode 0700, or make an existing one private.
 
-    Raises ``KeyFileError`` if others could have put a key of their own in it, and
-    ``ConfigurationError`` if it cannot be made.
+    Raises ``KeyFileError`` if other users could have written to it, and ``ConfigurationError`` if
+    it cannot be created.
     """
     try:
         make_private_folder(folder)
     except OSError as error:
         raise ConfigurationError(
-            f"cannot use the folder {folder} ({_reason(error)}): pass a folder that you can write"
+            f"cannot use the folder {folder} ({_reason(error)})",
+            hint="pass a folder that you can write to",
         ) from None
 
 
 def read_token_file(path: Path, *, limit: int) -> bytes | None:
-    """The bytes of ``path``, or ``None`` if it is not there.
+    """Return the bytes of ``path``, or ``None`` if it does not exist.
 
-    Raises ``KeyFileError`` if it is not a private file of this user of at most ``limit`` bytes.
+    Raises ``KeyFileError`` if it is not a private file of this user with at most ``limit`` bytes.
     """
     return read_own_file(path, limit=limit, remedy="remove it and authenticate again")
 
 
 def per_user_lock_folder() -> Path:
-    """The folder for locks of tokens that live in the keychain, the same for all processes.
+    """Return the folder for locks of tokens in the keychain, the same for all processes.
 
-    It is below the temporary folder of the system, so somebody else may have made it first:
-    that is a ``ConfigurationError``.
+    Raises ``ConfigurationError`` if another user created it first, which is possible since it is
+    in the system's temporary folder.
     """
     folder = Path(tempfile.gettempdir()) / f"lilux-locks-{os.geteuid()}"
-    advice = "pass storage_dir, a folder of your own, to AuthStore"
+    hint = "pass storage_dir, a folder that you own, to AuthStore"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
     except OSError as error:
         raise ConfigurationError(
-            f"cannot make the lock folder {folder} ({_reason(error)}): {advice}"
+            f"cannot create the lock folder {folder} ({_reason(error)})", hint=hint
         ) from None
     private = not found.st_mode & 0o077 and found.st_uid == os.geteuid()
     if not (stat.S_ISDIR(found.st_mode) and private):
-        raise ConfigurationError(f"the lock folder {folder} is not yours alone: {advice}")
+        raise ConfigurationError(f"the lock folder {folder} is not private to you", hint=hint)
     return folder
 
 
 def name_digest(store_name: str, service: str) -> str:
-    """A file name for a service's things: the same in every process, and never a path."""
+    """Return a file name for a service: the same in every process, and never a path."""
     return hashlib.sha256(joined_names(store_name, service)).hexdigest()
 
 
 def joined_names(store_name: str, service: str) -> bytes:
-    """Both names in one text that no other two names give."""
+    """Encode both names so that no other pair gives the same bytes."""
     return json.dumps([store_name, service]).encode()
 
 
 def acquire_lock(path: Path) -> int:
-    """Wait, without polling and without end, until this caller alone holds ``path``.
+    """Lock ``path`` and return its descriptor; blocks without a time limit.
 
-    The descriptor is the lock: it excludes other threads as well as other processes, and a
-    process that dies gives it up. Raises ``ConfigurationError`` if there can be no lock.
+    The lock excludes other threads as well as other processes, and is released when the process
+    dies. Raises ``ConfigurationError`` if the file cannot be locked.
     """
     try:
         while True:
@@ -79,7 +80,7 @@ def acquire_lock(path: Path) -> int:
             descriptor = os.open(path, flags, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                # A cleaner of temporary files may have removed it while we waited.
+                # A cleaner of temporary files may have removed it during the wait.
                 if _is_same_file(path, descriptor):
                     return descriptor
             except BaseException:
@@ -88,15 +89,15 @@ def acquire_lock(path: Path) -> int:
             os.close(descriptor)
     except OSError as error:
         raise ConfigurationError(
-            f"cannot lock {path} ({_reason(error)})"
-            ": pass a storage_dir on a file system with locks that you can write to"
+            f"cannot lock {path} ({_reason(error)})",
+            hint="pass a storage_dir that you can write to, on a file system with locks",
         ) from None
 
 
 def release_lock(descriptor: int) -> None:
-    """Give up a lock from :func:`acquire_lock`."""
+    """Release a lock from :func:`acquire_lock`."""
     try:
-        # Closing alone would leave it with a child that was forked meanwhile.
+        # Closing alone would leave the lock with a child that was forked in the meantime.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
@@ -104,7 +105,7 @@ def release_lock(descriptor: int) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock ``path`` for the length of the block; blocks the thread until it is free."""
+    """Hold the lock ``path`` during the block; blocks the thread until it is free."""
     descriptor = acquire_lock(path)
     try:
         yield

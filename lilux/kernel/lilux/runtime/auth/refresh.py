@@ -1,155 +1,151 @@
-"""The OAuth2 refresh_token grant (RFC 6749, section 6): one request, bounded in time and size."""
+"""Replacing an expired token: one refresh, shared by all concurrent callers.
+
+Tasks, event loops and threads of a process share one refresh. Other processes wait for its lock,
+and then find the new token.
+"""
 
 import asyncio
-from urllib.parse import quote_plus, urlsplit
+import os
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from pathlib import Path
 
-import httpx2
-import msgspec
+from lilux.primitives.errors import AuthenticationRequired, LiluxError, RefreshError
+from lilux.runtime.auth.files import acquire_lock, release_lock
+from lilux.runtime.auth.oauth2 import request_refresh
+from lilux.runtime.auth.storage import TokenStorage
+from lilux.runtime.auth.token import DEFAULT_LIFETIME, TokenRecord, no_token
 
-from lilux.primitives.errors import RefreshError
-from lilux.runtime.auth.token import (
-    TokenGrant,
-    TokenRecord,
-    check_credential,
-    check_seconds,
-    is_loopback,
-    split_scopes,
-)
+Work = Callable[[], TokenRecord]
+SharedRefresh = Future[TokenRecord]
 
-MAX_ANSWER_BYTES = 256 * 1024
-
-_TRY_LATER = "try again later"
-_CHECK_CLIENT = "check token_url, client_id and client_secret, and store them with set_token"
-_AUTHENTICATE = "authenticate again and store the new token with set_token"
-
-# Only these words of an answer are repeated: the rest of it may echo what was sent.
-_ADVICE = {
-    "invalid_client": _CHECK_CLIENT,
-    "invalid_grant": _AUTHENTICATE,
-    "invalid_request": _CHECK_CLIENT,
-    "invalid_scope": _AUTHENTICATE,
-    "server_error": _TRY_LATER,
-    "temporarily_unavailable": _TRY_LATER,
-    "unauthorized_client": _CHECK_CLIENT,
-    "unsupported_grant_type": _CHECK_CLIENT,
-}
+_guard = threading.Lock()
+_running: dict[Hashable, SharedRefresh] = {}
 
 
-async def request_refresh(record: TokenRecord, *, timeout_seconds: float) -> TokenGrant:
-    """Trade the refresh token of ``record`` for a new grant.
+async def refresh(
+    record: TokenRecord,
+    storage: TokenStorage,
+    *,
+    clock: Callable[[], float],
+    timeout_seconds: float,
+) -> TokenRecord:
+    """Return the fresh record that replaces ``record`` in ``storage``.
 
-    Redirects are not followed. Raises ``RefreshError`` if the endpoint cannot be reached in
-    ``timeout_seconds``, refuses, or answers with anything but a token; the message never holds
-    a credential. Cancellation closes the connection; the endpoint may have acted already.
+    Raises ``AuthenticationRequired`` if the user has to authenticate again, ``RefreshError`` if
+    the endpoint fails or another process takes too long. Cancellation ends the wait, not the
+    refresh.
     """
+    _require_refreshable(record)
+    service = record.service
+    lock_path = await asyncio.to_thread(storage.refresh_lock_path, service)
+    shared = _join(
+        (storage.identity, service),
+        lock_path,
+        lambda: _refresh_stored(storage, service, clock=clock, timeout_seconds=timeout_seconds),
+    )
+    # Time for a refresh by another process, then for ours.
+    patience = 2 * timeout_seconds
     try:
-        async with asyncio.timeout(timeout_seconds):
-            status, answer = await _post(record, timeout_seconds)
-    except (TimeoutError, httpx2.TimeoutException):
-        raise _failure(record, f"did not answer within {timeout_seconds:g} s", _TRY_LATER) from None
-    except RefreshError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a foreign error's text may hold the request
-        raise _failure(
-            record,
-            f"could not be reached ({type(error).__name__})",
-            "check token_url and the network, then try again",
+        async with asyncio.timeout(patience):
+            return await asyncio.wrap_future(shared)
+    except TimeoutError:
+        raise RefreshError(
+            f"the token of {service!r} could not be refreshed"
+            f": another process has been refreshing it for {patience:g} s",
+            hint="try again later",
         ) from None
-    return _read_answer(record, status, answer)
+    except LiluxError as error:
+        # One instance raised in several tasks would mix up their tracebacks.
+        raise type(error)(error.reason, hint=error.hint) from None
 
 
-async def _post(record: TokenRecord, timeout_seconds: float) -> tuple[int, bytes]:
-    assert record.token_url is not None  # noqa: S101 - for the type checker; can_refresh said so
-    assert record.refresh_token is not None  # noqa: S101 - as above
-    form = {"grant_type": "refresh_token", "refresh_token": record.refresh_token}
-    auth: httpx2.BasicAuth | None = None
-    if record.client_id is not None:
-        if record.client_secret is not None and record.client_auth == "basic":
-            auth = httpx2.BasicAuth(quote_plus(record.client_id), quote_plus(record.client_secret))
-        else:
-            form["client_id"] = record.client_id
-            if record.client_secret is not None:
-                form["client_secret"] = record.client_secret
-    # A proxy from the environment tunnels https, but would read what goes to loopback.
-    trust_env = not is_loopback(urlsplit(record.token_url).hostname or "")
-    # An unpacked answer could be far longer than a received one.
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    async with (
-        httpx2.AsyncClient(timeout=timeout_seconds, trust_env=trust_env) as client,
-        client.stream(
-            "POST", record.token_url, data=form, headers=headers, auth=auth, follow_redirects=False
-        ) as response,
-    ):
-        answer = bytearray()
-        async for chunk in response.aiter_raw():
-            answer += chunk
-            if len(answer) > MAX_ANSWER_BYTES:
-                raise _failure(
-                    record, f"answered with more than {MAX_ANSWER_BYTES} bytes", _CHECK_CLIENT
-                )
-        return response.status_code, bytes(answer)
+def _require_refreshable(record: TokenRecord) -> None:
+    missing = "refresh token" if record.refresh_token is None else "token_url to refresh it at"
+    if not record.can_refresh:
+        raise AuthenticationRequired(
+            f"the token of {record.service!r} has expired and has no {missing}",
+            hint="authenticate again and store the new token with set_token",
+        )
 
 
-def _read_answer(record: TokenRecord, status: int, answer: bytes) -> TokenGrant:
-    fields = _decode_object(answer)
-    # Some endpoints refuse with status 200.
-    refusal = fields.get("error")
-    if isinstance(refusal, str) and refusal in _ADVICE:
-        raise _failure(record, f"refused it ({refusal})", _ADVICE[refusal])
-    if status != 200 or refusal is not None:
-        advice = _TRY_LATER if status >= 500 or status == 429 else _CHECK_CLIENT
-        raise _failure(record, f"answered HTTP {status}", advice)
+def _refresh_stored(
+    storage: TokenStorage, service: str, *, clock: Callable[[], float], timeout_seconds: float
+) -> TokenRecord:
+    """Refresh the stored token; runs in a thread that holds the refresh lock of ``service``."""
+    while True:
+        record = storage.load(service)
+        if record is None:
+            raise no_token(service)
+        now = clock()
+        if record.is_fresh(now):
+            return record
+        _require_refreshable(record)
+        grant = asyncio.run(request_refresh(record, timeout_seconds=timeout_seconds))
+        renewed = record.renewed(grant, now=now, default_lifetime=DEFAULT_LIFETIME)
+        if storage.replace(record, renewed):
+            return renewed
+        # The user stored or cleared a token during the request; that takes precedence.
+
+
+def _join(key: Hashable, lock_path: Path, work: Work) -> SharedRefresh:
+    """Return the running refresh of ``key``, or start one that calls ``work`` under its lock.
+
+    A refresh cannot be cancelled: other callers may wait for it, and the server may already have
+    replaced the refresh token, which must be stored. The interpreter does not exit while ``work``
+    runs, but does not wait for a refresh that has not got its lock yet.
+    """
+    with _guard:
+        shared = _running.get(key)
+        if shared is None:
+            shared = SharedRefresh()
+            shared.set_running_or_notify_cancel()
+            threading.Thread(
+                target=_wait_for_lock, args=(key, shared, lock_path, work), daemon=True
+            ).start()
+            _running[key] = shared
+        return shared
+
+
+def _wait_for_lock(key: Hashable, shared: SharedRefresh, lock_path: Path, work: Work) -> None:
     try:
-        return _read_grant(fields)
-    except (TypeError, ValueError):
-        raise _failure(record, "answered with something that is no token", _CHECK_CLIENT) from None
-
-
-def _decode_object(answer: bytes) -> dict[str, object]:
+        lock = acquire_lock(lock_path)
+    except BaseException as error:  # noqa: BLE001 - raised in the callers
+        _finish(key, shared, error)
+        return
     try:
-        return msgspec.json.decode(answer, type=dict[str, object])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return {}
+        threading.Thread(target=_run, args=(key, shared, lock, work), daemon=False).start()
+    except RuntimeError as error:
+        release_lock(lock)
+        _finish(key, shared, error)
 
 
-def _read_grant(fields: dict[str, object]) -> TokenGrant:
-    """Raises ``TypeError`` or ``ValueError`` for fields that make no grant."""
-    access_token = _credential("access_token", fields.get("access_token"))
-    refresh_token = fields.get("refresh_token")
-    scope = fields.get("scope")
-    if scope is not None and not isinstance(scope, str):
-        raise TypeError
-    scopes = None if scope is None else split_scopes(scope)
-    for part in scopes or ():
-        check_credential("scope", part)
-    return TokenGrant(
-        access_token=access_token,
-        refresh_token=_credential("refresh_token", refresh_token) if refresh_token else None,
-        lifetime=_lifetime(fields.get("expires_in")),
-        scopes=scopes,
-    )
+def _run(key: Hashable, shared: SharedRefresh, lock: int, work: Work) -> None:
+    outcome: TokenRecord | BaseException
+    try:
+        outcome = work()
+    except BaseException as error:  # noqa: BLE001 - raised in the callers
+        outcome = error
+    release_lock(lock)
+    _finish(key, shared, outcome)
 
 
-def _credential(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    check_credential(name, value)
-    return value
+def _finish(key: Hashable, shared: SharedRefresh, outcome: TokenRecord | BaseException) -> None:
+    # Removed first: a later caller must read the stored token instead of this outcome.
+    with _guard:
+        _running.pop(key, None)
+    if isinstance(outcome, BaseException):
+        shared.set_exception(outcome)
+    else:
+        shared.set_result(outcome)
 
 
-def _lifetime(value: object) -> float | None:
-    if value is None:
-        return None
-    # A number by the RFC, but several servers send it as text.
-    seconds = check_seconds("expires_in", float(value) if isinstance(value, str) else value)
-    if seconds < 0:
-        raise ValueError
-    return seconds
+def _forget_running() -> None:
+    global _guard  # noqa: PLW0603 - a lock that another thread held at the fork stays held
+    _guard = threading.Lock()
+    _running.clear()
 
 
-def _failure(record: TokenRecord, what: str, advice: str) -> RefreshError:
-    host = urlsplit(record.token_url or "").hostname
-    return RefreshError(
-        f"the token of {record.service!r} could not be refreshed"
-        f": the token endpoint at {host} {what}; {advice}"
-    )
+# The threads that would finish the parent's refreshes do not exist in a forked child.
+os.register_at_fork(after_in_child=_forget_running)

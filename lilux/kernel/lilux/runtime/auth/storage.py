@@ -1,4 +1,4 @@
-"""Token records in a vault, changed by one writer at a time."""
+"""Token records in a vault, written by one process at a time."""
 
 from pathlib import Path
 from typing import Literal, Protocol
@@ -17,29 +17,29 @@ from lilux.runtime.auth.token import TokenRecord
 
 
 class Vault(Protocol):
-    """Keeps one secret text for each service; methods block, and are called off the loop."""
+    """Stores one secret for each service. Methods block, and are called outside the event loop."""
 
     @property
     def identity(self) -> object:
-        """Equal for two vaults that hold the same secrets."""
+        """Equal for two vaults of the same secrets."""
 
-    def holds(self, service: str) -> bool:
-        """Whether there is a secret, be it whole or not."""
+    def contains(self, service: str) -> bool:
+        """Return true if there is a secret, valid or not."""
 
     def read(self, service: str) -> bytes | None:
-        """The secret, or ``None``; raises ``AuthError`` if it was tampered with."""
+        """Return the secret, or ``None``; raises ``AuthError`` if it was tampered with."""
 
     def write(self, service: str, secret: bytes) -> None:
-        """Keep ``secret`` in place of the one before."""
+        """Store ``secret``, replacing the one before."""
 
     def remove(self, service: str) -> None:
-        """Forget the secret; nothing happens if there is none."""
+        """Remove the secret, if there is one."""
 
 
 class TokenStorage:
     """Reads and writes the records of one store; methods block for a few file operations.
 
-    ``lock_folder`` holds the locks, or ``None`` for the per-user one of the system.
+    ``lock_folder`` contains the locks; ``None`` means a per-user folder of the system.
     """
 
     def __init__(self, vault: Vault, *, store_name: str, lock_folder: Path | None) -> None:
@@ -49,21 +49,21 @@ class TokenStorage:
 
     @property
     def identity(self) -> object:
-        """Equal for two storages that hold the same records."""
+        """Equal for two storages of the same records."""
         return self._vault.identity
 
     def load(self, service: str) -> TokenRecord | None:
-        """The record, or ``None``; raises ``AuthError`` if what is kept is not one."""
+        """Return the record, or ``None``; raises ``AuthError`` for stored data of another kind."""
         secret = self._vault.read(service)
         return None if secret is None else _decode(service, secret)
 
     def save(self, record: TokenRecord) -> None:
-        """Keep ``record`` in place of the one before, whatever that was."""
+        """Store ``record``, replacing the one before."""
         with locked(self._lock_path(record.service, "write")):
             self._vault.write(record.service, _encode(record))
 
     def replace(self, old: TokenRecord, new: TokenRecord) -> bool:
-        """Keep ``new`` if ``old`` is still what is kept; else change nothing and say ``False``."""
+        """Store ``new`` if ``old`` is still stored; else change nothing and return ``False``."""
         with locked(self._lock_path(old.service, "write")):
             if self.load(old.service) != old:
                 return False
@@ -71,13 +71,13 @@ class TokenStorage:
             return True
 
     def delete(self, service: str) -> None:
-        """Forget the record; nothing happens if there is none."""
-        if self._vault.holds(service):
+        """Remove the record, if there is one."""
+        if self._vault.contains(service):
             with locked(self._lock_path(service, "write")):
                 self._vault.remove(service)
 
     def refresh_lock_path(self, service: str) -> Path:
-        """The lock to hold while a refresh of ``service`` is under way."""
+        """Return the lock to hold during a refresh of ``service``."""
         return self._lock_path(service, "refresh")
 
     def _lock_path(self, service: str, purpose: str) -> Path:
@@ -92,15 +92,15 @@ class TokenStorage:
 def open_storage(
     store_name: str, folder: Path | None, keychain: Keychain | Literal["auto"] | None
 ) -> TokenStorage | None:
-    """The storage that there is: the keychain before the folder, ``None`` with neither."""
+    """Open the keychain, or else the folder; ``None`` without either."""
     vault: Vault
     if keychain == "auto":
         keychain = find_keychain()
     if keychain is not None:
         vault = KeychainVault(keychain, store_name)
     elif folder is not None:
-        # Who has a keychain needs no cryptography.
-        from lilux.runtime.auth.folder import FolderVault
+        # Imported on use: a keychain does not need cryptography.
+        from lilux.runtime.auth.encrypted_folder import FolderVault
 
         vault = FolderVault(folder, store_name)
     else:
@@ -119,7 +119,7 @@ def _decode(service: str, secret: bytes) -> TokenRecord:
         record = None
     if record is None or record.service != service:
         raise AuthError(
-            f"what is stored for {service!r} is not its token"
-            f": clear it with clear_token({service!r}) and authenticate again"
+            f"the data stored for {service!r} is not a token",
+            hint=f"clear it with clear_token({service!r}) and authenticate again",
         )
     return record

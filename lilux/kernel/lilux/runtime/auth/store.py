@@ -1,4 +1,4 @@
-"""Tokens of services: kept safe, handed out fresh, refreshed once for all who ask."""
+"""The store of access tokens, and the rules for handing one out."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class AuthStore:
     """The tokens of one application, ``service_name``, by service.
 
-    They are kept in the OS keychain if there is one (or in the ``keychain`` given; ``None`` for
-    none), else encrypted in ``storage_dir``. Beside a keychain, ``storage_dir`` holds the locks.
-    Nothing is remembered in memory: what another process stores or clears is seen at once.
-    ``clock`` gives seconds since the epoch; ``refresh_timeout`` bounds a refresh in seconds.
+    They are stored in the OS keychain if there is one (or in ``keychain``; ``None`` disables it),
+    else encrypted in ``storage_dir``. With a keychain, ``storage_dir`` contains the locks.
+    Tokens are not cached in memory: changes by another process are visible at once. ``clock``
+    returns seconds since the epoch; ``refresh_timeout`` bounds a refresh in seconds.
 
-    Raises ``KeyFileError`` if the key or a token file is open to others, and ``AuthError`` if a
-    stored token was tampered with. No error holds a token or a secret.
+    Methods raise ``KeyFileError`` if other users can access the key or a token file, and
+    ``AuthError`` if a stored token was tampered with. No error contains a token or a secret.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class AuthStore:
     ) -> None:
         check_service(service_name)
         if check_seconds("refresh_timeout", refresh_timeout) <= 0:
-            raise ValueError("refresh_timeout must be above 0 seconds")
+            raise ValueError("refresh_timeout must be greater than 0 seconds")
         self._service_name = service_name
         # A later change of the current directory must not change where tokens are.
         self._storage_dir = None if storage_dir is None else Path(storage_dir).absolute()
@@ -66,16 +66,16 @@ class AuthStore:
         client_secret: str | None = None,
         client_auth: ClientAuth = "basic",
     ) -> None:
-        """Store the token of ``service`` in place of the one before.
+        """Store the token of ``service``, replacing the one before.
 
         ``expires_in`` is in seconds, ``None`` for a token that does not expire. ``scopes`` are
-        those that were granted, one by one or as OAuth's space-delimited text. To be refreshed,
-        a token needs ``refresh_token`` and ``token_url`` (https, or http on loopback), and
-        ``client_id`` and ``client_secret`` if the endpoint asks for them: by HTTP Basic, or in
-        the form with ``client_auth="body"``.
+        the granted ones, as a list or as OAuth's space-delimited text. A refresh requires
+        ``refresh_token`` and ``token_url`` (https, or http on loopback), and ``client_id`` and
+        ``client_secret`` if the endpoint requires them: sent by HTTP Basic, or in the form with
+        ``client_auth="body"``.
 
-        Raises ``ConfigurationError`` with neither keychain nor folder, ``ValueError`` or
-        ``TypeError`` for values that cannot be right.
+        Raises ``ConfigurationError`` without keychain and folder, ``ValueError`` or ``TypeError``
+        for invalid values.
         """
         lifetime = None if expires_in is None else check_seconds("expires_in", expires_in)
         record = TokenRecord(
@@ -92,19 +92,20 @@ class AuthStore:
         )
         if self._storage is None:
             raise ConfigurationError(
-                f"there is no place to store the token of {service!r}"
-                ": install lilux[keychain] for the OS keychain, or pass storage_dir to AuthStore"
+                f"the token of {service!r} cannot be stored: no keychain and no folder",
+                hint="install lilux[keychain] for the OS keychain, "
+                "or pass storage_dir to AuthStore",
             )
         self._storage.save(record)
 
     async def get_token(self, service: str, scope: str | None = None) -> str:
-        """An access token of ``service`` that has not expired, refreshed if need be.
+        """Return an access token of ``service`` that has not expired, refreshed if necessary.
 
-        All who ask while a refresh is under way, in this process or another, share it.
-        Cancelling one of them leaves the refresh and the others alone.
+        Concurrent callers, in this process or another, share one refresh. Cancelling one of them
+        affects neither the refresh nor the others.
 
-        Raises ``AuthenticationRequired`` if there is none, if it was not granted ``scope`` (or
-        one of several, space-delimited), or if it cannot be renewed without the user;
+        Raises ``AuthenticationRequired`` if there is no token, if it was not granted ``scope``
+        (or one of several, space-delimited), or if it cannot be refreshed without the user;
         ``RefreshError`` if the token endpoint refuses or cannot be reached.
         """
         import asyncio
@@ -117,9 +118,9 @@ class AuthStore:
             raise no_token(service)
         _require_scope(record, scope)
         if not record.is_fresh(self._clock()):
-            from lilux.runtime.auth.renewal import renew
+            from lilux.runtime.auth.refresh import refresh
 
-            record = await renew(
+            record = await refresh(
                 record, self._storage, clock=self._clock, timeout_seconds=self._refresh_timeout
             )
             # The endpoint may have granted less than before.
@@ -127,13 +128,13 @@ class AuthStore:
         return record.access_token
 
     def is_authenticated(self, service: str) -> bool:
-        """Whether there is a token that has not expired or can be refreshed; asks nobody."""
+        """Return true if there is a token that is fresh or can be refreshed; sends no request."""
         check_service(service)
         record = self._load(service)
         return record is not None and (record.can_refresh or record.is_fresh(self._clock()))
 
     def clear_token(self, service: str) -> None:
-        """Forget the token of ``service``; nothing happens if there is none."""
+        """Remove the token of ``service``, if there is one."""
         check_service(service)
         if self._storage is not None:
             self._storage.delete(service)
@@ -152,6 +153,6 @@ def _require_scope(record: TokenRecord, scope: str | None) -> None:
     missing = record.missing_scopes(scope or "")
     if missing:
         raise AuthenticationRequired(
-            f"the token of {record.service!r} lacks the scope {' '.join(missing)!r}"
-            ": authenticate again with that scope and store the new token with set_token"
+            f"the token of {record.service!r} lacks the scope {' '.join(missing)!r}",
+            hint="authenticate again with that scope and store the new token with set_token",
         )

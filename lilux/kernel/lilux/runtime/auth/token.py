@@ -1,4 +1,4 @@
-"""What is known about one service's token: a frozen record that never shows its secrets."""
+"""The record of one service's token, and the checks of its fields. Its repr has no secrets."""
 
 import ipaddress
 import math
@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from lilux.primitives.errors import AuthenticationRequired
 
-# A token that is about to end would end on its way to the service.
+# A token that is about to expire could expire on its way to the service.
 LEEWAY_SECONDS = 30.0
 
-# What is assumed where nobody says how long a token lives.
+# Assumed if neither the caller nor the endpoint gives a lifetime.
 DEFAULT_LIFETIME = 3600.0
 
 ClientAuth = Literal["basic", "body"]
@@ -20,7 +20,7 @@ ClientAuth = Literal["basic", "body"]
 
 @dataclass(frozen=True, kw_only=True)
 class TokenGrant:
-    """What a token endpoint granted; ``lifetime`` in seconds, ``None`` where it said nothing."""
+    """The grant of a token endpoint; ``lifetime`` in seconds. Missing fields are ``None``."""
 
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)
@@ -30,11 +30,11 @@ class TokenGrant:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenRecord:
-    """One service's token and how to renew it.
+    """One service's token and how to refresh it.
 
     ``expires_at`` is in seconds since the epoch and ``lifetime`` in seconds; both are ``None``
-    for a token that does not expire. Raises ``ValueError`` or ``TypeError`` for values that no
-    OAuth2 server hands out; the messages name the field and never its value.
+    for a token that does not expire. Raises ``ValueError`` or ``TypeError`` for values that are
+    invalid in OAuth2; the messages name the field and never its value.
     """
 
     service: str
@@ -60,19 +60,19 @@ class TokenRecord:
         if self.token_url is not None:
             check_token_url(self.token_url)
         if self.client_secret is not None and self.client_id is None:
-            raise ValueError("client_secret was given without client_id: pass both")
+            raise ValueError("client_secret was given without client_id; pass both")
         if self.client_auth not in ("basic", "body"):
             raise ValueError("client_auth must be 'basic' or 'body'")
 
     @property
     def can_refresh(self) -> bool:
-        """Whether a new access token can be had without the user."""
+        """True if a new access token can be requested without the user."""
         return self.refresh_token is not None and self.token_url is not None
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the access token is good for a while yet.
+        """Return true if the access token does not expire soon.
 
-        The leeway is at most a tenth of the lifetime, so that a short-lived token is usable.
+        The margin is at most a tenth of the lifetime, so that a short-lived token is usable.
         """
         if self.expires_at is None:
             return True
@@ -80,11 +80,11 @@ class TokenRecord:
         return now < self.expires_at - min(LEEWAY_SECONDS, max(lifetime, 0.0) / 10)
 
     def missing_scopes(self, scope: str) -> tuple[str, ...]:
-        """The parts of the space-delimited ``scope`` that this token was not granted."""
+        """Return the parts of the space-delimited ``scope`` that were not granted."""
         return tuple(part for part in split_scopes(scope) if part not in self.scopes)
 
     def renewed(self, grant: TokenGrant, *, now: float, default_lifetime: float) -> "TokenRecord":
-        """This record with ``grant`` taken over; what the grant leaves out stays as it was."""
+        """Return this record updated by ``grant``; fields missing in the grant are kept."""
         lifetime = default_lifetime if grant.lifetime is None else grant.lifetime
         return replace(
             self,
@@ -97,7 +97,7 @@ class TokenRecord:
 
 
 def check_service(service: str) -> None:
-    """Refuse a name that cannot be shown in a message or kept in a keychain."""
+    """Refuse a name that cannot be printed in a message or used in a keychain."""
     if not isinstance(service, str):
         raise TypeError(f"service must be a str, got {type(service).__name__}")
     if not service or not service.isprintable():
@@ -105,7 +105,7 @@ def check_service(service: str) -> None:
 
 
 def check_credential(name: str, value: str) -> None:
-    """Refuse what RFC 6749 (appendix A) does not allow, a line break in a header above all."""
+    """Refuse characters that RFC 6749 (appendix A) does not allow, such as line breaks."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, got {type(value).__name__}")
     if not value or not (value.isascii() and value.isprintable()):
@@ -113,25 +113,25 @@ def check_credential(name: str, value: str) -> None:
 
 
 def check_token_url(url: str) -> None:
-    """Refuse an endpoint that the refresh token must not be sent to."""
+    """Refuse an endpoint to which sending the refresh token would be unsafe."""
     check_credential("token_url", url)
     try:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("token_url is not a URL: pass one like https://host/token") from None
+        raise ValueError("token_url is not a URL; pass one such as https://host/token") from None
     if " " in url or "\\" in url or not host:
-        raise ValueError("token_url is not a URL: pass one like https://host/token")
+        raise ValueError("token_url is not a URL; pass one such as https://host/token")
     if "@" in parts.netloc:
-        raise ValueError("token_url holds a user or password: pass client_id and client_secret")
+        raise ValueError("token_url contains a user or password; pass client_id and client_secret")
     if parts.fragment:
-        raise ValueError("token_url has a fragment: leave out what follows '#'")
+        raise ValueError("token_url has a fragment; remove '#' and the text after it")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
-        raise ValueError("token_url must be https: plain http is for loopback only")
+        raise ValueError("token_url must be https; plain http is for loopback only")
 
 
 def check_seconds(name: str, value: object) -> float:
-    """``value`` as a number of seconds; a text or a boolean is none."""
+    """Return ``value`` as a number of seconds; strings and booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number of seconds, got {type(value).__name__}")
     try:
@@ -144,7 +144,7 @@ def check_seconds(name: str, value: object) -> float:
 
 
 def split_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    """Scopes one by one, from as many texts in which blanks divide them (RFC 6749, 3.3)."""
+    """Split one or more space-delimited texts (RFC 6749, 3.3) into single scopes."""
     parts: list[str] = []
     for text in (scopes,) if isinstance(scopes, str) else scopes:
         if not isinstance(text, str):
@@ -154,7 +154,7 @@ def split_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host`` is this machine by its spelling; nothing is looked up."""
+    """Return true if the spelling of ``host`` is loopback; no name is resolved."""
     if host == "localhost":
         return True
     try:
@@ -164,7 +164,7 @@ def is_loopback(host: str) -> bool:
 
 
 def no_token(service: str) -> AuthenticationRequired:
-    """The error for a service of which nothing is stored."""
+    """Return the error for a service without a stored token."""
     return AuthenticationRequired(
-        f"no token is stored for {service!r}: authenticate and store one with set_token"
+        f"no token is stored for {service!r}", hint="authenticate and store one with set_token"
     )

@@ -1,4 +1,4 @@
-"""The environment of a job, and the interpreters that it names."""
+"""The environment of a job, and the interpreters in it."""
 
 from lilux.exports import lazy_exports
 

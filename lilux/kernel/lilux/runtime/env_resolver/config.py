@@ -1,4 +1,4 @@
-"""``env_config`` as an author writes it, checked and turned into frozen rules."""
+"""Parsing of ``env_config`` into frozen rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANAGERS = ("pyenv", "nvm", "rbenv", "asdf", "mise")
 
 
 class VenvPython(Record, frozen=True, kw_only=True):
-    """The Python of a virtual environment, looked for in each space of ``search``."""
+    """The Python of a virtual environment, searched for in each space of ``search``."""
 
     venv_path: str = ".venv"
     search: tuple[str, ...] = ("project",)
@@ -30,13 +30,13 @@ class NodeModules(Record, frozen=True, kw_only=True):
 
 
 class SystemBinary(Record, frozen=True, kw_only=True):
-    """A program on PATH, or a path to one."""
+    """A program on PATH, or its path."""
 
     binary: str
 
 
 class VersionManager(Record, frozen=True, kw_only=True):
-    """What a version manager has installed; without ``version``, what its files ask for."""
+    """An interpreter of a version manager; without ``version``, the one that its files select."""
 
     manager: str
     version: str | None = None
@@ -47,7 +47,7 @@ Strategy = VenvPython | NodeModules | SystemBinary | VersionManager
 
 
 class InterpreterRule(Record, frozen=True, kw_only=True):
-    """Sets ``var`` to what ``strategy`` finds, else to ``fallback``."""
+    """Sets ``var`` to the path that ``strategy`` finds, or else to ``fallback``."""
 
     var: str
     strategy: Strategy
@@ -70,7 +70,7 @@ _KEYS = {
 
 
 def parse_env_config(config: Mapping[str, Any] | None) -> EnvConfig:
-    """Raises :class:`ConfigurationError` that names the field which is not as it should be."""
+    """Parse ``config``; raises :class:`ConfigurationError` naming the malformed field."""
     if config is None:
         return EnvConfig()
     fields = _mapping(config, "env_config", allowed=("interpreter", "env"))
@@ -82,7 +82,7 @@ def parse_env_config(config: Mapping[str, Any] | None) -> EnvConfig:
 
 
 def check_variables(variables: Any, where: str) -> dict[str, str]:
-    """``variables`` as a dict, if every name and value can be part of an environment."""
+    """Return ``variables`` as a dict; every name and value must be valid in an environment."""
     return {
         _variable_name(name, where): _text(value, f"{where}.{name}", empty=True)
         for name, value in _mapping(variables, where).items()
@@ -96,7 +96,7 @@ def _interpreter(config: Any) -> InterpreterRule:
         _refuse(f"{where}.type", f"expected one of {', '.join(_KEYS)}")
     fields = _mapping(config, where, allowed=("type", "var", "fallback", *_KEYS[kind]))
     if "var" not in fields:
-        _refuse(f"{where}.var", "missing; name the variable to set")
+        _refuse(f"{where}.var", "missing", "name the variable to set")
     fallback = fields.get("fallback")
     return InterpreterRule(
         var=_variable_name(_text(fields["var"], f"{where}.var"), f"{where}.var"),
@@ -118,7 +118,7 @@ def _strategy(kind: str, fields: Mapping[str, Any], where: str) -> Strategy:
         return NodeModules(search_paths=_texts(paths, f"{where}.search_paths"))
     required = "binary" if kind == "system_binary" else "manager"
     if required not in given:
-        _refuse(f"{where}.{required}", f"missing; {kind} needs it")
+        _refuse(f"{where}.{required}", "missing", f"{kind} requires it")
     if kind == "system_binary":
         return SystemBinary(binary=_text(given["binary"], f"{where}.binary"))
     return _version_manager(given, where)
@@ -126,7 +126,7 @@ def _strategy(kind: str, fields: Mapping[str, Any], where: str) -> Strategy:
 
 def _version_manager(given: Mapping[str, Any], where: str) -> VersionManager:
     version, tool = given.get("version"), given.get("tool")
-    if type(version) is int:  # `version: 20` means what it says; 3.10 as a number does not
+    if type(version) is int:  # `version: 20` is exact; 3.10 as a number would be 3.1
         version = str(version)
     return VersionManager(
         manager=_one_of(given["manager"], MANAGERS, f"{where}.manager"),
@@ -140,19 +140,21 @@ def _mapping(value: Any, where: str, allowed: tuple[str, ...] | None = None) -> 
         _refuse(where, f"expected a mapping, got {type(value).__name__}")
     for key in value:
         if not isinstance(key, str):
-            _refuse(where, f"expected names that are text, got {type(key).__name__}; quote them")
+            _refuse(
+                where, f"expected names that are strings, got {type(key).__name__}", "quote them"
+            )
         if allowed is not None and key not in allowed:
-            _refuse(f"{where}.{key}", f"unknown; known are {', '.join(allowed)}")
+            _refuse(f"{where}.{key}", "unknown field", f"expected one of {', '.join(allowed)}")
     return value
 
 
 def _text(value: Any, where: str, *, empty: bool = False) -> str:
     if not isinstance(value, str):
-        _refuse(where, f"expected text, got {type(value).__name__}; put it in quotes")
+        _refuse(where, f"expected a string, got {type(value).__name__}", "quote it")
     if not value and not empty:
-        _refuse(where, "expected text, got an empty one")
+        _refuse(where, "expected a string, got an empty one")
     if "\0" in value:
-        _refuse(where, "contains a NUL character; remove it")
+        _refuse(where, "contains a NUL character", "remove it")
     return value
 
 
@@ -174,9 +176,9 @@ def _one_of(value: Any, choices: tuple[str, ...], where: str) -> str:
 
 def _variable_name(name: str, where: str) -> str:
     if not name or "=" in name or "\0" in name:
-        _refuse(where, f"{name!r} cannot be the name of a variable; choose another")
+        _refuse(where, f"{name!r} is not a valid variable name", "choose another")
     return name
 
 
-def _refuse(where: str, what: str) -> NoReturn:
-    raise ConfigurationError(f"{where}: {what}")
+def _refuse(where: str, reason: str, hint: str = "") -> NoReturn:
+    raise ConfigurationError(f"{where}: {reason}", hint=hint)

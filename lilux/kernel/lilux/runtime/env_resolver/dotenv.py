@@ -1,18 +1,16 @@
 """The ``.env`` file of a project: ``KEY=value`` lines, taken literally.
 
-A ``.env`` comes with a checkout, so it may name values but not choose code that is loaded into
-every process: loader variables in it are ignored, with a notice in the log.
+A ``.env`` is part of a checkout, so it may set values but not choose code that every process
+loads: loader variables in it are ignored and logged.
 """
 
 from __future__ import annotations
 
 import io
-import os
 import re
 from pathlib import Path
 
 from lilux.files.bounded_read import FileTooLargeError, NotRegularFileError, read_bounded
-from lilux.patterns import pattern
 from lilux.primitives.errors import ConfigurationError
 
 TYPE_CHECKING = False
@@ -20,13 +18,13 @@ if TYPE_CHECKING:
     from dotenv.parser import Binding
 
 MAX_BYTES = 1024 * 1024
-# A file of half a million wrong lines is not to fill the log.
+# So that a file with half a million malformed lines does not fill the log.
 _MAX_NOTICES = 20
 
-_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
-_EXPORT_LINE = pattern(r"\s*export\s")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_EXPORT_LINE = r"\s*export\s"
 # Each of these makes a program load or start something that the file chooses.
-_LOADER_NAME = pattern(
+_LOADER_NAME = (
     r"(?:LD_|DYLD_).*|GCONV_PATH|GLIBC_TUNABLES"
     r"|BASH_ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND"
     r"|PYTHON(?:STARTUP|PATH|HOME|USERBASE|PLATLIBDIR|PYCACHEPREFIX|BREAKPOINT|EXECUTABLE|INSPECT)"
@@ -35,46 +33,39 @@ _LOADER_NAME = pattern(
     r"|GIT_(?:SSH|CONFIG|ALTERNATE).*|GIT_(?:EXEC_PATH|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR)"
     r"|GIT_(?:ASKPASS|PROXY_COMMAND|TEMPLATE_DIR|DIR|COMMON_DIR|WORK_TREE)|SSH_ASKPASS"
     r"|(?:UV|PIP|NPM_CONFIG)_.*|PAGER|MANPAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE"
-    # Where programs look for their settings, by which git for one starts others.
+    # Locations of settings, through which programs such as git start other programs.
     r"|HOME|XDG_(?:CONFIG|DATA)_(?:HOME|DIRS)|ZDOTDIR|GNUPGHOME|SHELL"
-    r"|OPENSSL_(?:CONF|ENGINES|MODULES)|MAKEFILES|MAKEFLAGS|(?:CARGO|RUSTUP)_HOME|RUSTC(?:_.*)?",
-    re.IGNORECASE,
+    r"|OPENSSL_(?:CONF|ENGINES|MODULES)|MAKEFILES|MAKEFLAGS|(?:CARGO|RUSTUP)_HOME|RUSTC(?:_.*)?"
 )
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """The variables of a ``.env`` file; none if there is no such file.
+    """Return the variables of a ``.env`` file; empty if there is no such file.
 
-    Comments and ``export`` lines are skipped, quotes removed, ``${…}`` is not expanded. Raises
+    Comments and ``export`` lines are skipped, quotes are removed, ``${…}`` is not expanded. Raises
     :class:`ConfigurationError` if the file cannot be read, is not UTF-8 or is larger than 1 MiB.
     """
     return DotenvFile(path).variables()
 
 
 class DotenvFile:
-    """A ``.env`` that is asked for again and again: read each time, parsed when its bytes changed.
-
-    So what is left out of it is told in the log once, not for each job.
-    """
+    """A ``.env`` file that is read for each job, but parsed and logged only when it has changed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._name = os.fspath(path)
-        self._content: bytes | None = b""
-        self._variables: dict[str, str] = {}
+        # Content and variables in one tuple: threads that share this object never mix two versions.
+        self._parsed: tuple[bytes | None, dict[str, str]] = (b"", {})
 
     def variables(self) -> dict[str, str]:
-        """Like :func:`read_dotenv`; the very same dict while nothing changed. Not to be changed."""
+        """Like :func:`read_dotenv`, but the same dict until the file changes; do not modify it."""
         content = self._read()
-        if content != self._content:
-            self._variables = {} if content is None else self._parse(content)
-            self._content = content
-        return self._variables
+        known, variables = self._parsed
+        if content != known:
+            variables = {} if content is None else self._parse(content)
+            self._parsed = (content, variables)
+        return variables
 
     def _read(self) -> bytes | None:
-        # Most projects have none, and this question costs less than an open that fails.
-        if self._content is None and not os.access(self._name, os.F_OK):
-            return None
         try:
             return read_bounded(self.path, MAX_BYTES)
         except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
@@ -82,23 +73,26 @@ class DotenvFile:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise ConfigurationError(
-                f"{self.path} cannot be read: {reason}; mend or remove it"
+                f"{self.path} cannot be read: {reason}", hint="fix or remove it"
             ) from error
         except FileTooLargeError as error:
             raise ConfigurationError(
-                f"{self.path} is larger than {MAX_BYTES} bytes; keep only KEY=value lines in it"
+                f"{self.path} is larger than {MAX_BYTES} bytes",
+                hint="keep only KEY=value lines in it",
             ) from error
 
     def _parse(self, content: bytes) -> dict[str, str]:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ConfigurationError(f"{self.path} is not UTF-8 text; mend or remove it") from error
+            raise ConfigurationError(
+                f"{self.path} is not UTF-8 text", hint="fix or remove it"
+            ) from error
         return parse_dotenv(text, str(self.path))
 
 
 def parse_dotenv(text: str, source: str) -> dict[str, str]:
-    """The variables in ``text``; a line that is left out is named in the log by its number."""
+    """Return the variables in ``text``; each ignored line is logged with its number."""
     import logging
 
     from dotenv.parser import parse_stream
@@ -108,14 +102,14 @@ def parse_dotenv(text: str, source: str) -> dict[str, str]:
     ignored: list[str] = []
     for binding in parse_stream(io.StringIO(text)):
         name, value = binding.key, binding.value
-        if _EXPORT_LINE.match(binding.original.string):
+        if re.match(_EXPORT_LINE, binding.original.string):
             continue
         if name is None and not binding.error:
             continue
-        if name is None or value is None or not _NAME.fullmatch(name) or "\0" in value:
+        if name is None or value is None or not re.fullmatch(_NAME, name) or "\0" in value:
             ignored.append(f"line {_first_line(binding)} is not KEY=value; ignored")
-        elif _LOADER_NAME.fullmatch(name):
-            ignored.append(f"{name} is ignored: it decides what processes load")
+        elif re.fullmatch(_LOADER_NAME, name, re.IGNORECASE):
+            ignored.append(f"{name} is ignored: it controls what processes load")
         else:
             variables[name] = value
     for notice in ignored[:_MAX_NOTICES]:

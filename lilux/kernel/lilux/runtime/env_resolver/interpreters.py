@@ -1,4 +1,4 @@
-"""Where an interpreter is: looks at the file system, and starts no process."""
+"""Finding an interpreter on the file system, without starting a process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NODES = ("node", "node.exe", "node.cmd")
 
 
 class Places(Record, frozen=True, kw_only=True):
-    """The roots of a search and the variables that steer it."""
+    """The roots of a search and the variables that control it."""
 
     environ: Mapping[str, str]
     project: Path | None = None
@@ -29,18 +29,18 @@ class Places(Record, frozen=True, kw_only=True):
     system: Path | None = None
 
     def in_project(self, path: str) -> Path | None:
-        """``path`` below the project; an absolute one or one with ``~`` stands for itself."""
+        """Resolve ``path`` against the project, unless it is absolute or begins with ``~``."""
         return below(self.project, path, self.home)
 
     @property
     def home(self) -> Path | None:
-        """The user's home folder as the variables tell it."""
+        """The user's home folder, from the variables."""
         home = self.environ.get("HOME") or self.environ.get("USERPROFILE")
         return Path(home) if home else None
 
 
 def resolve_interpreter(rule: InterpreterRule, places: Places) -> str | None:
-    """The path that the rule's strategy finds, else its fallback, on PATH if it is a bare name."""
+    """Return the path that the strategy finds, or the fallback; a bare name is searched on PATH."""
     found = _find(rule, places)
     if found is not None:
         return str(found)
@@ -59,7 +59,7 @@ def _find(rule: InterpreterRule, places: Places) -> Path | None:
         case SystemBinary() as strategy:
             return _system_binary(strategy, places)
         case VersionManager() as strategy:
-            # On use only: most runtimes do not ask for a version manager.
+            # Imported on use: most runtimes do not use a version manager.
             from lilux.runtime.env_resolver.version_managers import find_version
 
             return find_version(strategy, rule.fallback, places)
@@ -98,23 +98,26 @@ def _system_binary(strategy: SystemBinary, places: Places) -> Path | None:
 
 
 def which(name: str, environ: Mapping[str, str]) -> Path | None:
-    """``name`` on the PATH of ``environ``; entries relative to the current folder do not count."""
+    """Find ``name`` on the PATH of ``environ``; relative entries are skipped."""
     found = find_program(name, environ.get("PATH", os.defpath).split(os.pathsep))
     return None if found is None else Path(found)
 
 
 def first_executable(candidates: Iterable[Path]) -> Path | None:
-    """The first candidate that is a file and may be executed; symlinks are not resolved, since
-    a virtual environment is known by the path that its Python was called by."""
+    """Return the first candidate that is an executable file.
+
+    Symlinks are not resolved, since Python finds its virtual environment by the path that it was
+    called by.
+    """
     for candidate in candidates:
-        # Path.is_file raises in a folder that may not be searched, or for a name that is too long.
+        # Path.is_file raises below an unsearchable folder and for a name that is too long.
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - see above
             return candidate
     return None
 
 
 def below(root: Path | None, path: str, home: Path | None) -> Path | None:
-    """``path`` taken from ``root``, or from ``home`` if it begins with ``~/``."""
+    """Resolve ``path`` against ``root``, or against ``home`` if it begins with ``~/``."""
     if path == "~" or path.startswith("~/"):
         return None if home is None else home / path[2:]
     if Path(path).is_absolute():

@@ -1,4 +1,4 @@
-"""The environment of a job, put together from the system, ``.env``, rules and overrides."""
+"""The environment of a job, merged from the system, ``.env``, rules and overrides."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class EnvResolver:
-    """Resolves environments; it changes nothing, creates nothing and starts no process.
+    """Resolves environments. It changes no state and starts no process.
 
-    ``environ`` stands for the system environment; without it, each call copies ``os.environ``.
+    ``environ`` replaces the system environment; by default each call copies ``os.environ``.
     """
 
     def __init__(
@@ -38,18 +38,18 @@ class EnvResolver:
         include_dotenv: bool = True,
         context: Mapping[str, Path | str] | None = None,
     ) -> dict[str, str]:
-        """A new environment; each step overrides the ones before it.
+        """Return a new environment; each step overrides the ones before it.
 
         1. the system environment
         2. the ``.env`` file of the project, unless ``include_dotenv`` is false
         3. ``env_config``: the interpreter, then the variables of ``env`` in order, each of which
-           may refer with ``${VAR:-default}`` to all that is known by then
+           may refer with ``${VAR:-default}`` to all values set before it
         4. ``tool_env``, literally
 
         ``context`` gives the roots ``project``, ``user`` and ``system`` of a ``search``; the
         project defaults to ``project_path``, the user to the home folder. An interpreter that is
-        not found and has no fallback leaves its variable as it was. Raises
-        :class:`ConfigurationError` that names the malformed field or the unusable ``.env``.
+        not found and has no fallback leaves its variable unchanged. Raises
+        :class:`ConfigurationError` naming the malformed field or the unusable ``.env``.
         """
         rules = parse_env_config(env_config)
         overrides = {} if tool_env is None else check_variables(tool_env, "tool_env")
@@ -80,8 +80,7 @@ class EnvResolver:
 
 
 def _absolute(path: Path | str) -> Path:
-    # To make a path of a path would take it apart once more, for each job.
-    return (path if isinstance(path, Path) else Path(path)).absolute()
+    return Path(path).absolute()
 
 
 def _apply(rules: EnvConfig, env: dict[str, str], roots: dict[str, Path | None]) -> None:

@@ -1,14 +1,13 @@
-"""HTTP requests with templates, credentials, retries and server-sent events.
+"""The HTTP client: one call from its configuration to its result.
 
 ::
 
     async with HttpClientPrimitive() as http:
         result = await http.execute({"url": "https://api.example.org/items/{id}"}, {"id": 7})
 
-Every expected failure, a broken configuration included, is a failed :class:`HttpResult`; only
-cancellation comes out as an exception. A ``body`` is sent as JSON, except that a string goes out
-as it is written. ``http_config`` lists the configuration keys, ``http_request`` says how values
-are inserted.
+Every expected failure, including an invalid configuration, is a failed :class:`HttpResult`; only
+cancellation raises. :mod:`~lilux.primitives.http_client.config` lists the configuration keys,
+:mod:`~lilux.primitives.http_client.request` describes how values are inserted.
 """
 
 import os
@@ -17,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lilux.primitives.errors import ConfigurationError
-from lilux.primitives.http_client.attempt import stream_response, whole_response
+from lilux.primitives.http_client.attempt import read_response, stream_response
 from lilux.primitives.http_client.config import HttpConfig, InvalidConfigError, parse_config
 from lilux.primitives.http_client.pool import ClientPool
 from lilux.primitives.http_client.request import prepare_request
@@ -31,8 +30,8 @@ __all__ = ["HttpClientPrimitive", "HttpResult", "ReturnSink", "Sink", "Timing"]
 class HttpClientPrimitive:
     """Makes HTTP requests over pooled connections, from any number of tasks, loops and threads.
 
-    ``timing`` replaces the clocks of the retries, ``environ`` the process environment that
-    ``${VAR}`` looks into. It can be used again after :meth:`close`.
+    ``timing`` replaces the clocks of the retries, ``environ`` the process environment for
+    ``${VAR}``. A client can be used again after :meth:`close`.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class HttpClientPrimitive:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; requests in flight fail, later ones open new connections."""
+        """Close the connections; running requests fail, later ones open new connections."""
         await self._pool.close()
 
     async def execute(
@@ -63,7 +62,7 @@ class HttpClientPrimitive:
         """Make the request that ``config`` describes, with ``params`` in its placeholders.
 
         In stream mode the data of each event goes to the sinks in ``params["__sinks"]``, or to
-        a ``ReturnSink`` if there are none; the sinks are closed however the call ends.
+        a ``ReturnSink`` if there are none; the sinks are closed when the call ends.
         Cancellation closes the connection and the sinks, and propagates.
         """
         started = self._timing.monotonic()
@@ -97,7 +96,7 @@ class HttpClientPrimitive:
         async def attempt(seconds: float) -> HttpResult:
             if stream:
                 return await stream_response(client, request, config, fan, seconds)
-            return await whole_response(client, request, config, seconds)
+            return await read_response(client, request, config, seconds)
 
         outcome = await run_with_retries(
             attempt, policy=config.retry, seconds=config.timeout, timing=self._timing

@@ -1,4 +1,4 @@
-"""Secrets in one folder, each in an encrypted file of its own."""
+"""A vault in a folder: each secret in one encrypted file."""
 
 import os
 from pathlib import Path
@@ -22,9 +22,9 @@ _MAX_FILE_BYTES = 1024 * 1024
 
 
 class FolderVault:
-    """Secrets in one folder, each in a file of its own, encrypted with the folder's random key.
+    """Stores each secret in one file, encrypted with the folder's random key.
 
-    A file is bound to its store and service: changed or put in another's place, it is refused.
+    A file is bound to its store and service: a changed or swapped file is refused.
     """
 
     def __init__(self, folder: Path, store_name: str) -> None:
@@ -36,7 +36,7 @@ class FolderVault:
     def identity(self) -> object:
         return (os.path.realpath(self._folder), self._store_name)
 
-    def holds(self, service: str) -> bool:
+    def contains(self, service: str) -> bool:
         return os.path.lexists(self._path(service))
 
     def read(self, service: str) -> bytes | None:
@@ -45,10 +45,10 @@ class FolderVault:
         if sealed is None:
             return None
         key = self._read_key()
-        advice = f"clear it with clear_token({service!r}) and authenticate again"
+        hint = f"clear it with clear_token({service!r}) and authenticate again"
         if key is None:
             raise AuthError(
-                f"the token of {service!r} cannot be read, as {self._key_path} is gone: {advice}"
+                f"the token of {service!r} cannot be read: {self._key_path} is missing", hint=hint
             )
         body = sealed.removeprefix(_FORMAT)
         try:
@@ -59,7 +59,8 @@ class FolderVault:
         except (InvalidTag, ValueError):
             raise AuthError(
                 f"the token of {service!r} in {path} was changed, belongs to another service"
-                f" or was written with another key: {advice}"
+                " or was written with another key",
+                hint=hint,
             ) from None
 
     def write(self, service: str, secret: bytes) -> None:
@@ -81,7 +82,7 @@ class FolderVault:
             raise self._unwritable(path, error) from None
 
     def _path(self, service: str) -> Path:
-        # A digest, so that no name is a path, too long, or told by a listing of the folder.
+        # A digest is never a path or too long, and does not show the name in a listing.
         return self._folder / f"{name_digest(self._store_name, service)}.token"
 
     def _bound_to(self, service: str) -> bytes:
@@ -91,8 +92,8 @@ class FolderVault:
         key = read_token_file(self._key_path, limit=_KEY_BYTES)
         if key is not None and len(key) != _KEY_BYTES:
             raise KeyFileError(
-                f"{self._key_path} is not a key of {_KEY_BYTES} bytes"
-                ": put the right one back, or remove it and authenticate again"
+                f"{self._key_path} is not a key of {_KEY_BYTES} bytes",
+                hint="restore it, or remove it and authenticate again",
             )
         return key
 
@@ -105,7 +106,7 @@ class FolderVault:
             try:
                 atomic_write(self._key_path, key, mode=0o600, create_only=True)
             except FileExistsError:
-                # Another process made one at the same moment, and may have used it already.
+                # Another process created one at the same time, and may already have used it.
                 continue
             except OSError as error:
                 raise self._unwritable(self._key_path, error) from None
@@ -115,5 +116,5 @@ class FolderVault:
     def _unwritable(path: Path, error: OSError) -> ConfigurationError:
         reason = (error.strerror or type(error).__name__).lower()
         return ConfigurationError(
-            f"cannot write {path} ({reason}): pass a storage_dir that you can write to"
+            f"cannot write {path} ({reason})", hint="pass a storage_dir that you can write to"
         )

@@ -97,7 +97,8 @@ def test_a_second_interrupt_is_raised_after_all_processes_have_ended() -> None:
         blocking.close()
         if not hits:
             break
-    assert line > 5
+    # How many lines run depends on how soon the helper exits, but some always do.
+    assert line > 1
 
 
 def test_an_interrupt_that_loses_the_answer_does_not_wait_for_another(tmp_path: Path) -> None:

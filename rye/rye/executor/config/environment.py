@@ -175,4 +175,4 @@ def _check_interpreter(
 def _malformed(element: ChainElement, error: ConfigurationError) -> Exception:
     if element.path is None:
         return error
-    return ItemFormatError(element.path, str(error), hint="fix the env_config")
+    return ItemFormatError(element.path, error.reason, hint=error.hint or "fix the env_config")

@@ -53,16 +53,17 @@ class DotenvFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._content: bytes | None = b""
-        self._variables: dict[str, str] = {}
+        # Content and variables in one tuple: threads that share this object never mix two versions.
+        self._parsed: tuple[bytes | None, dict[str, str]] = (b"", {})
 
     def variables(self) -> dict[str, str]:
         """Like :func:`read_dotenv`, but the same dict until the file changes; do not modify it."""
         content = self._read()
-        if content != self._content:
-            self._variables = {} if content is None else self._parse(content)
-            self._content = content
-        return self._variables
+        known, variables = self._parsed
+        if content != known:
+            variables = {} if content is None else self._parse(content)
+            self._parsed = (content, variables)
+        return variables
 
     def _read(self) -> bytes | None:
         try:

@@ -1,4 +1,4 @@
-"""The page about the architecture names files that exist, in the order in which a call uses them."""
+"""The page about the architecture names files and rooms that exist."""
 
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from lilux.primitives.signing import compute_key_fingerprint
 from rye.errors import (
     ItemFormatError,
     ItemNotFoundError,
@@ -268,6 +271,22 @@ class TestTrusting:
         )
         with pytest.raises(KeyStoreError, match=exactly(message)):
             trust_add(pem, world.context)
+
+    def test_a_key_for_which_anyone_can_sign_is_refused(
+        self, world: TrustWorld, tmp_path: Path
+    ) -> None:
+        identity = Ed25519PublicKey.from_public_bytes(b"\1" + bytes(31))
+        key = identity.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        pem = tmp_path / "public_key.pem"
+        pem.write_bytes(key)
+        listed = world.put_key(world.project, Key(private=b"", public=key))
+        for source, path in ((pem, pem), (compute_key_fingerprint(key), listed)):
+            message = (
+                f"{path} is an Ed25519 key of small order, for which anyone can sign; "
+                "ask its owner for another key"
+            )
+            with pytest.raises(KeyStoreError, match=exactly(message)):
+                trust_add(source, world.context)
 
     def test_a_missing_key_file(self, world: TrustWorld, tmp_path: Path) -> None:
         pem = tmp_path / "nothing.pem"

@@ -184,3 +184,30 @@ def test_importing_the_module_does_not_load_cryptography() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "False\n"
+
+
+# The y coordinates of the eight points of small order, also in spellings that are not reduced.
+SMALL_ORDER = [
+    bytes(32),
+    b"\1" + bytes(31),
+    (2**255 - 20).to_bytes(32, "little"),
+    (2**255 - 19).to_bytes(32, "little"),
+    (2**255 - 18).to_bytes(32, "little"),
+    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
+    bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
+]
+
+
+@pytest.mark.parametrize("sign", [0, 0x80])
+@pytest.mark.parametrize("y", SMALL_ORDER, ids=range(len(SMALL_ORDER)))
+def test_a_signature_that_anyone_can_make_for_a_key_of_small_order_is_refused(
+    y: bytes, sign: int
+) -> None:
+    raw = y[:31] + bytes([y[31] | sign])
+    key = ed25519.Ed25519PublicKey.from_public_bytes(raw)
+    pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    # R is the identity and S is zero: valid for every message if the key is the identity, and for
+    # one in two, four or eight messages if it is another point of small order.
+    forged = base64.urlsafe_b64encode(b"\1" + bytes(63)).decode()
+    hashes = [hashlib.sha256(bytes([number])).hexdigest() for number in range(64)]
+    assert not any(verify_signature(each, forged, pem) for each in hashes)

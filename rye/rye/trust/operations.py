@@ -19,7 +19,7 @@ from rye.items.reader import read_item
 from rye.spaces.model import Resolution, Space
 from rye.spaces.resolver import Resolver
 from rye.trust.key_folder import KeyFileProblem, read_key_file
-from rye.trust.key_format import EntryFormatError, parse_trusted_key
+from rye.trust.key_format import EntryFormatError, is_public_key, parse_trusted_key
 from rye.trust.key_source import KeyEntry
 from rye.trust.signer import SignedItem, Signer
 from rye.trust.store import TrustStore
@@ -71,9 +71,12 @@ def trust_add(source: Path | str, context: Context, *, owner: str | None = None)
     store = TrustStore(context)
     if isinstance(source, str):
         entry = store.find(source)
+        if entry is not None:
+            _refuse_small_order(entry.public_key, entry.path)
         return entry if entry is not None and entry.is_trusted_in(()) else store.approve(source)
     path = Path(os.path.realpath(context.project_path / source))
     public_key, stated_owner = _read_public_key(path)
+    _refuse_small_order(public_key, path)
     return store.add(public_key, stated_owner if owner is None else owner)
 
 
@@ -153,3 +156,13 @@ def _read_public_key(path: Path) -> tuple[bytes, str]:
         ) from None
     # Mail and editors change line endings, which the fingerprint depends on.
     return b"\n".join(data.strip().splitlines()) + b"\n", ""
+
+
+def _refuse_small_order(public_key: bytes, path: Path) -> None:
+    from lilux.primitives.signing.ed25519 import has_small_order
+
+    if is_public_key(public_key) and has_small_order(public_key):
+        raise KeyStoreError(
+            f"{path} is an Ed25519 key of small order, for which anyone can sign",
+            hint="ask its owner for another key",
+        )

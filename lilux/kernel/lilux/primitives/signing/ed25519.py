@@ -5,6 +5,7 @@ The library takes milliseconds to import, so this module is imported on use.
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -13,6 +14,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_pem_public_key,
 )
+
+_PRIME = 2**255 - 19
 
 
 def generate() -> tuple[bytes, bytes]:
@@ -33,18 +36,32 @@ def sign(message: bytes, private_pem: bytes) -> bytes:
 
 
 def verify(message: bytes, signature: bytes, public_pem: bytes) -> bool:
-    """Return true if the signature is valid; raises ``ValueError`` for a PEM of another kind."""
+    """Return true if the signature is valid; raises ``ValueError`` for a PEM of another kind.
+
+    No signature is valid for a key for which anyone could have made it.
+    """
+    key = _parse_public(public_pem)
     try:
-        _parse_public(public_pem).verify(signature, message)
+        key.verify(signature, message)
     except InvalidSignature:
         return False
-    return True
+    return not _has_small_order(key)
 
 
 def is_pair(private_pem: bytes, public_pem: bytes) -> bool:
     """Return true if the keys are a pair; raises ``ValueError`` for a PEM of another kind."""
     derived = _parse_private(private_pem).public_key()
     return derived.public_bytes_raw() == _parse_public(public_pem).public_bytes_raw()
+
+
+def has_small_order(public_pem: bytes) -> bool:
+    """Return true if anyone can sign for the key; raises ``ValueError`` as :func:`verify` does.
+
+    The curve has eight points of small order. X25519 refuses exactly these, because each private
+    key gives the same empty secret for them. So the point is mapped to its counterpart on that
+    curve, u = (1 + y) / (1 - y), and used once.
+    """
+    return _has_small_order(_parse_public(public_pem))
 
 
 def _public_pem(key: Ed25519PublicKey) -> bytes:
@@ -74,3 +91,14 @@ def _parse_public(pem: bytes) -> Ed25519PublicKey:
             "not the PEM of an Ed25519 public key; generate a pair with generate_keypair()"
         )
     return key
+
+
+def _has_small_order(key: Ed25519PublicKey) -> bool:
+    y = int.from_bytes(key.public_bytes_raw(), "little") & (2**255 - 1)
+    u = (1 + y) * pow(1 - y, -1, _PRIME) % _PRIME if (1 - y) % _PRIME else 0
+    peer = X25519PublicKey.from_public_bytes(u.to_bytes(32, "little"))
+    try:
+        X25519PrivateKey.from_private_bytes(b"\1" * 32).exchange(peer)
+    except ValueError:
+        return True
+    return False

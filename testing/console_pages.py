@@ -1,4 +1,4 @@
-"""Runs the commands of a Markdown page, and compares their output with the page.
+"""Run the commands of a Markdown page and compare their output with the page.
 
 A page is run from top to bottom in one folder. Two kinds of blocks are used:
 
@@ -35,7 +35,7 @@ class Command(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that the page tells the reader to write."""
+    """A file that the page asks the reader to write."""
 
     path: str
     text: str

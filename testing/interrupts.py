@@ -1,4 +1,4 @@
-"""Sends Ctrl-C to the process that runs the tests."""
+"""Send Ctrl-C to the process that runs the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process client over both of its transports, for tests that expect the same of each."""
+"""The process client with both transports, for tests that must pass with each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real processes: which are alive, and waiting for a condition with a deadline."""
+"""Real processes: start trees of them, check which are alive, and wait with a deadline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pid_in(path: Path) -> psutil.Process:
     return psutil.Process(int(path.read_text()))
 
 
-def lineage(keeper_pid: int) -> list[psutil.Process]:
+def helper_tree(keeper_pid: int) -> list[psutil.Process]:
     """Return the processes of the helper, from the one that was started down to the worker."""
 
     def below(process: psutil.Process) -> Iterator[psutil.Process]:
@@ -80,7 +80,7 @@ def assert_gone(processes: dict[str, psutil.Process], seconds: float = 15) -> No
         return [name for name, process in processes.items() if is_alive(process)]
 
     try:
-        wait_until(lambda: not left(), "all gone", seconds)
+        wait_until(lambda: not left(), "all processes have ended", seconds)
     except AssertionError:
         survivors = left()
         for name in survivors:

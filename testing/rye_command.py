@@ -6,7 +6,7 @@
     assert done.code == 0, done.stderr
 
     with Terminal("run", "tools/slow", cwd=project.path, user=project.user) as terminal:
-        terminal.wait_for("begun")
+        terminal.wait_for("started")
         terminal.interrupt()
         assert terminal.finish() == 130
 
@@ -104,7 +104,7 @@ class InProcessRye:
 
 
 @contextmanager
-def usual_signals() -> Iterator[None]:
+def default_signals() -> Iterator[None]:
     """Restore the default handling of signals that this process ignores.
 
     A child inherits ignored signals, as from ``nohup`` or a background job.
@@ -147,7 +147,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (30, columns))
         try:
-            with usual_signals():
+            with default_signals():
                 self.process = subprocess.Popen(
                     ["/bin/sh", "-c", _OPEN_TERMINAL, os.ttyname(slave), *argv, *map(str, args)],
                     cwd=cwd,

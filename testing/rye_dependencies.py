@@ -31,7 +31,7 @@ class DependencyWorkshop(Workshop):
         self.file("other/thing.py", signed=False)
 
     def file(self, name: str, text: str = "x = 1\n", *, signed: bool = True) -> Path:
-        """A file below the project's tools."""
+        """Write a file below the project's tools; return its path."""
         path = self.tools("project") / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -40,7 +40,7 @@ class DependencyWorkshop(Workshop):
         return path
 
     def chain(self, verify: Any, anchor: Any = None, /, **tool: Any) -> list[ChainElement]:
-        """A signed tool ``pkg/tool.py`` with a runtime that declares the rest."""
+        """A chain of the signed ``pkg/tool.py`` and a runtime with these declarations."""
         element = self.element("pkg/tool.py", text="print()\n", **tool)
         assert element.path is not None
         sign_item(element.path, self.context)
@@ -48,7 +48,7 @@ class DependencyWorkshop(Workshop):
         return [element, runtime, self.primitive()]
 
     def verified(self, verify: Any, anchor: Any = None, /, **tool: Any) -> dict[str, str]:
-        """The dependencies that are verified for that chain."""
+        """Return the hashes of the verified dependencies of that chain."""
         chain = self.chain(verify, anchor, **tool)
         verify_file = Library(self.context).snapshot().verify_file
         return verify_dependencies(chain, resolve_anchor(chain, self.context), verify_file)

@@ -1,4 +1,4 @@
-"""Uses up the file descriptors of this process inside a ``with`` block."""
+"""Use up the file descriptors of this process inside a ``with`` block."""
 
 from __future__ import annotations
 

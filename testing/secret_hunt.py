@@ -1,4 +1,4 @@
-"""Searches for marked secrets in every place where they could leak.
+"""Search for marked secrets in every place where they could leak.
 
 ::
 

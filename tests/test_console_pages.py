@@ -9,7 +9,7 @@ import pytest
 from console_pages import Command, File, fresh_environment, matches, play, steps
 
 PAGE = """\
-Say it:
+Run:
 
 ```console
 $ echo one

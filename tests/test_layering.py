@@ -1,4 +1,4 @@
-"""One direction only: rye → lilux → lilux-proc, and through public names."""
+"""Imports go in one direction: rye → lilux → lilux-proc, and use public names only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RYE = ROOT / "rye" / "rye"
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Each imported module with the name taken from it, if one is."""
+    """Yield each imported module, with the imported name or an empty string."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
@@ -22,68 +22,67 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((node.module or "", alias.name) for alias in node.names)
 
 
-def test_the_kernel_does_not_know_rye() -> None:
+def test_the_kernel_does_not_import_rye() -> None:
     for path in KERNEL.rglob("*.py"):
         assert [module for module, _ in imports(path) if module.split(".")[0] == "rye"] == []
 
 
-def test_rye_takes_only_public_names_of_the_kernel() -> None:
+def test_rye_imports_only_public_names_of_the_kernel() -> None:
     for path in RYE.rglob("*.py"):
         for module, name in imports(path):
             if module.split(".")[0] == "lilux":
                 assert not any(part.startswith("_") for part in [*module.split("."), name]), path
 
 
-# The two front doors and the catalogue that both read from stand at the ends of a call.
-FRONT = ["catalogue", "mcp", "cli"]
-STATIONS = ["spaces", "items", "trust", "executor", *FRONT]
+# A package may import the packages before it in this list, but not those after it.
+PACKAGES = ["spaces", "items", "trust", "executor", "catalogue", "mcp", "cli"]
 
 
-@pytest.mark.parametrize("station", STATIONS)
-def test_no_station_of_rye_reaches_ahead(station: str) -> None:
-    later = {f"rye.{name}" for name in STATIONS[STATIONS.index(station) + 1 :]}
-    for path in (RYE / station).rglob("*.py"):
-        reached = {".".join(module.split(".")[:2]) for module, _ in imports(path)}
-        assert reached & later == set(), f"{path.name} reaches ahead to {reached & later}"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_package_of_rye_imports_a_later_one(package: str) -> None:
+    later = {f"rye.{name}" for name in PACKAGES[PACKAGES.index(package) + 1 :]}
+    for path in (RYE / package).rglob("*.py"):
+        imported = {".".join(module.split(".")[:2]) for module, _ in imports(path)}
+        assert imported & later == set(), f"{path.name} imports {imported & later}"
 
 
-ROOMS = ["caches", "chain", "locks", "config", "run", "inspection", "pinning"]
+EXECUTOR_PARTS = ["caches", "chain", "locks", "config", "run", "inspection", "pinning"]
 EXECUTOR = RYE / "executor"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_room_of_the_executor_reaches_ahead(room: str) -> None:
-    later = {f"rye.executor.{name}" for name in ROOMS[ROOMS.index(room) + 1 :]}
-    for path in [EXECUTOR / f"{room}.py", *(EXECUTOR / room).rglob("*.py")]:
+@pytest.mark.parametrize("part", EXECUTOR_PARTS)
+def test_no_part_of_the_executor_imports_a_later_one(part: str) -> None:
+    later = {f"rye.executor.{name}" for name in EXECUTOR_PARTS[EXECUTOR_PARTS.index(part) + 1 :]}
+    for path in [EXECUTOR / f"{part}.py", *(EXECUTOR / part).rglob("*.py")]:
         if path.exists():
-            reached = {".".join(module.split(".")[:3]) for module, _ in imports(path)}
-            assert reached & later == set(), f"{path.name} reaches ahead to {reached & later}"
+            imported = {".".join(module.split(".")[:3]) for module, _ in imports(path)}
+            assert imported & later == set(), f"{path.name} imports {imported & later}"
 
 
-def test_every_room_of_the_executor_has_its_place() -> None:
+def test_every_part_of_the_executor_is_listed() -> None:
     found = {path.stem for path in EXECUTOR.iterdir() if path.name != "__pycache__"}
-    assert found - {"__init__", "integrity_verifier"} == set(ROOMS)
+    assert found - {"__init__", "integrity_verifier"} == set(EXECUTOR_PARTS)
 
 
-BEFORE = ["cache", "context", "errors", "formats", "ownership", "suggestions"]
+SHARED = ["cache", "context", "errors", "formats", "ownership", "suggestions"]
 
 
-@pytest.mark.parametrize("name", BEFORE)
-def test_what_stands_before_the_stations_reaches_none_of_them(name: str) -> None:
-    stations = {f"rye.{station}" for station in STATIONS}
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_modules_import_none_of_the_packages(name: str) -> None:
+    packages = {f"rye.{package}" for package in PACKAGES}
     for path in [RYE / f"{name}.py", *(RYE / name).rglob("*.py")]:
         if path.exists():
-            reached = {".".join(module.split(".")[:2]) for module, _ in imports(path)}
-            assert reached & stations == set()
+            imported = {".".join(module.split(".")[:2]) for module, _ in imports(path)}
+            assert imported & packages == set()
 
 
-def test_every_module_outside_the_stations_has_its_place() -> None:
-    doors = {"__init__", "__main__"}
+def test_every_module_and_package_of_rye_is_listed() -> None:
+    entry_points = {"__init__", "__main__"}
     found = {
         path.stem
         for path in [*RYE.glob("*.py"), *(init.parent for init in RYE.glob("*/__init__.py"))]
     }
-    assert found == {*BEFORE, *STATIONS, *doors}
+    assert found == {*SHARED, *PACKAGES, *entry_points}
 
 
 def test_every_module_is_small() -> None:

@@ -13,9 +13,9 @@ MODEL = (ROOT / "docs" / "security.md").read_text()
 FOLDERS = ("lilux/proc/tests", "lilux/kernel/tests", "rye/tests", "tests")
 # These show that a defence does not block normal use, or that a test would detect an attack.
 NOT_PROMISES = {
-    "test_a_signed_tool_under_another_extension_is_read_as_that_and_is_no_item",
-    "test_an_ai_folder_of_the_users_own_group_is_closed_enough",
-    "test_the_hunt_itself_finds_what_is_there",
+    "test_a_signed_yaml_tool_renamed_to_py_is_not_a_tool",
+    "test_an_ai_folder_writable_by_the_users_own_group_is_trusted",
+    "test_the_hunt_finds_planted_secrets",
 }
 NAMED = sorted(set(re.findall(r"`(test_\w+)::(test_\w+)`", MODEL)))
 

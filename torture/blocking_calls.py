@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
-from processes import lineage, wait_until
-from rye_command import COMMAND, environment, usual_signals
+from processes import helper_tree, wait_until
+from rye_command import COMMAND, default_signals, environment
 from rye_project import Project
 
 from torture import children
@@ -46,7 +46,7 @@ except KeyboardInterrupt:
 def _caller(mark: Mark) -> Iterator[subprocess.Popen[str]]:
     """A program that is about to run the tree of ``mark``; killed at the end of the block."""
     with (
-        usual_signals(),
+        default_signals(),
         subprocess.Popen(
             [sys.executable, "-c", CALLER, mark.tree()],
             env=children.environment(),
@@ -91,7 +91,7 @@ def run_interrupted(times: int, folder: Path) -> Outcome:
     for turn in range(times):
         mark = Mark(numbers)
         with (
-            usual_signals(),
+            default_signals(),
             subprocess.Popen(
                 [*COMMAND, "run", "tools/tree", f"mark={mark.text}"],
                 cwd=project.path,
@@ -153,7 +153,7 @@ def _kill_part(caller: int, victim: str) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             processes = [psutil.Process(caller)]
             for child in processes[0].children():
-                processes += lineage(child.pid)
+                processes += helper_tree(child.pid)
             if len(processes) > VICTIMS.index(victim):
                 processes[VICTIMS.index(victim)].kill()
                 return

@@ -1,4 +1,4 @@
-"""Attacks by a checkout: what lies beside the tools tries to run under signed ones."""
+"""Attacks by a checkout: its files try to run code through signed tools."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.mark.parametrize("line", ["HOME=planted", "XDG_CONFIG_HOME=planted/.config"])
-def test_a_dotenv_cannot_give_git_settings_that_start_a_program(
-    project: Project, line: str
-) -> None:
+def test_a_dotenv_cannot_configure_git_to_run_a_program(project: Project, line: str) -> None:
     subprocess.run(["git", "init", "--quiet", str(project.path)], check=True)
     for name in (".gitconfig", ".config/git/config"):
         path = project.path / "planted" / name
@@ -30,7 +28,7 @@ def test_a_dotenv_cannot_give_git_settings_that_start_a_program(
     assert not (project.path / "pwned").exists()
 
 
-def test_a_dotenv_cannot_put_a_program_of_its_own_in_front(project: Project) -> None:
+def test_a_dotenv_cannot_shadow_programs_by_setting_path(project: Project) -> None:
     planted = project.path / "bin"
     planted.mkdir()
     for name in ("python3", "git", "bash", "echo"):
@@ -43,7 +41,7 @@ def test_a_dotenv_cannot_put_a_program_of_its_own_in_front(project: Project) -> 
     assert not (project.path / "pwned").exists()
 
 
-def test_a_dotenv_is_data_for_whoever_reads_it(project: Project) -> None:
+def test_shell_code_in_a_dotenv_value_is_not_run(project: Project) -> None:
     text = "$(touch pwned) `touch pwned` ${HOME} {word}"
     (project.path / ".env").write_text(f"NAME='{text}'\n")
     script = {"command": "sh", "args": ["-c", 'printf %s ${NAME}; printf %s "${NAME}"']}
@@ -52,7 +50,7 @@ def test_a_dotenv_is_data_for_whoever_reads_it(project: Project) -> None:
     assert not (project.path / "pwned").exists()
 
 
-def test_a_checkout_without_a_signature_runs_nothing_whatever_it_is_called_like(
+def test_an_unsigned_tool_in_a_checkout_does_not_run_under_any_id(
     project: Project,
 ) -> None:
     text = f"executor_id: {SUBPROCESS}\nconfig: {{command: touch, args: [pwned]}}\n"
@@ -63,7 +61,7 @@ def test_a_checkout_without_a_signature_runs_nothing_whatever_it_is_called_like(
     assert not (project.path / "pwned").exists()
 
 
-def test_an_unsigned_runtime_of_a_checkout_does_not_get_in_below_a_system_tool(
+def test_a_checkout_cannot_replace_the_runtime_of_a_system_tool(
     project: Project,
 ) -> None:
     text = f"executor_id: {SUBPROCESS}\nconfig: {{command: touch, args: [pwned]}}\n"

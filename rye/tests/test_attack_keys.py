@@ -1,4 +1,4 @@
-"""Attacks on who is trusted: folders of others, open keys, a project that vouches for itself."""
+"""Attacks on trust: folders of other users, readable keys, projects that trust their own key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from trust_world import Key, TrustWorld
 MALLORY = Key.new()
 TOOL = b'version: "1.0.0"\nexecutor_id: rye/core/primitives/subprocess\nconfig: {command: id}\n'
 
-gives_away = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can change the owner of a folder"
+)
 
 
 @pytest.fixture
@@ -29,10 +31,10 @@ def problems(world: TrustWorld) -> tuple[str, ...]:
     return store.problems()
 
 
-def test_a_link_to_the_keys_of_a_checkout_planted_in_an_open_ai_folder_does_not_count(
+def test_keys_linked_into_a_world_writable_ai_folder_are_not_trusted(
     world: TrustWorld,
 ) -> None:
-    """The folder that the link leads to belongs to the user, and only the user may write to it."""
+    """The target of the link belongs to the user, and only the user can write to it."""
     world.put_key(world.project, MALLORY)
     world.user.chmod(0o777)
     (world.user / "trusted_keys").symlink_to(world.project / "trusted_keys")
@@ -42,8 +44,8 @@ def test_a_link_to_the_keys_of_a_checkout_planted_in_an_open_ai_folder_does_not_
     )
 
 
-@gives_away
-def test_keys_in_an_ai_folder_owned_by_someone_else_do_not_count(world: TrustWorld) -> None:
+@needs_root
+def test_keys_in_an_ai_folder_of_another_user_are_not_trusted(world: TrustWorld) -> None:
     world.put_key(world.user, MALLORY)
     os.chown(world.user, 12345, -1)
     (problem,) = problems(world)
@@ -53,8 +55,8 @@ def test_keys_in_an_ai_folder_owned_by_someone_else_do_not_count(world: TrustWor
     )
 
 
-@gives_away
-def test_approvals_in_an_ai_folder_owned_by_someone_else_do_not_count(world: TrustWorld) -> None:
+@needs_root
+def test_approvals_in_an_ai_folder_of_another_user_are_ignored(world: TrustWorld) -> None:
     world.put_key(world.project, MALLORY)
     world.store().approve(MALLORY.fingerprint)
     assert world.store().lookup(MALLORY.fingerprint) == MALLORY.public
@@ -62,8 +64,8 @@ def test_approvals_in_an_ai_folder_owned_by_someone_else_do_not_count(world: Tru
     assert len(problems(world)) == 1
 
 
-@gives_away
-def test_an_own_key_in_an_ai_folder_owned_by_someone_else_does_not_count(
+@needs_root
+def test_the_users_key_in_an_ai_folder_of_another_user_is_not_trusted(
     world: TrustWorld,
 ) -> None:
     ensure_keypair(world.user / "keys")
@@ -73,7 +75,7 @@ def test_an_own_key_in_an_ai_folder_owned_by_someone_else_does_not_count(
     assert entry.problem.startswith(f"{world.user} belongs to another user (uid 12345)")
 
 
-def test_an_ai_folder_that_is_opened_while_a_program_runs_is_noticed(world: TrustWorld) -> None:
+def test_an_ai_folder_that_becomes_world_writable_is_no_longer_trusted(world: TrustWorld) -> None:
     world.put_key(world.user, MALLORY)
     store = world.store()
     assert store.lookup(MALLORY.fingerprint) == MALLORY.public
@@ -82,8 +84,8 @@ def test_an_ai_folder_that_is_opened_while_a_program_runs_is_noticed(world: Trus
     assert store.lookup(MALLORY.fingerprint) is None
 
 
-@gives_away
-def test_an_ai_folder_of_the_users_own_group_is_closed_enough(world: TrustWorld) -> None:
+@needs_root
+def test_an_ai_folder_writable_by_the_users_own_group_is_trusted(world: TrustWorld) -> None:
     world.put_key(world.user, MALLORY)
     os.chown(world.user, 0, 0)
     world.user.chmod(0o775)
@@ -92,8 +94,8 @@ def test_an_ai_folder_of_the_users_own_group_is_closed_enough(world: TrustWorld)
     assert world.store().lookup(MALLORY.fingerprint) is None
 
 
-@gives_away
-def test_a_project_whose_ai_folder_belongs_to_someone_else_can_vouch_for_nothing(
+@needs_root
+def test_a_project_owned_by_another_user_cannot_make_its_key_trusted(
     tmp_path: Path,
 ) -> None:
     project = Project(tmp_path)
@@ -101,7 +103,7 @@ def test_a_project_whose_ai_folder_belongs_to_someone_else_can_vouch_for_nothing
     tool.write_bytes(MALLORY.sign(TOOL))
     keys = project.folder("project") / "trusted_keys"
     keys.mkdir()
-    (keys / f"{MALLORY.fingerprint}.toml").write_bytes(_entry_of_mallory())
+    (keys / f"{MALLORY.fingerprint}.toml").write_bytes(_trusted_key_file())
     for path in (project.path / ".ai").rglob("*"):
         os.chown(path, 12345, 12345)
     os.chown(project.path / ".ai", 12345, 12345)
@@ -110,13 +112,13 @@ def test_a_project_whose_ai_folder_belongs_to_someone_else_can_vouch_for_nothing
     assert "which this project lists as mallory's; you have not approved it" in str(result.error)
 
 
-def _entry_of_mallory() -> bytes:
+def _trusted_key_file() -> bytes:
     from rye.trust.key_format import render_trusted_key, trusted_key
 
     return render_trusted_key(trusted_key(MALLORY.public, "mallory", "2026-11-03T14:25:30Z"))
 
 
-def test_a_private_key_with_open_permissions_signs_nothing_and_is_not_shown(
+def test_a_private_key_that_others_can_read_is_not_used_or_printed(
     tmp_path: Path,
 ) -> None:
     project = Project(tmp_path)
@@ -132,12 +134,12 @@ def test_a_private_key_with_open_permissions_signs_nothing_and_is_not_shown(
     assert sign_item(tool, project.context).changed
 
 
-def test_a_bundle_cannot_vouch_for_a_tool_of_the_project(tmp_path: Path) -> None:
-    """The key of whoever brings something to the system speaks for that, and for nothing else."""
+def test_the_key_of_a_bundle_is_not_trusted_for_a_project_tool(tmp_path: Path) -> None:
+    """A key in the system space is trusted for tools of that space only."""
     project = Project(tmp_path)
     keys = project.folder("system") / "trusted_keys"
     keys.mkdir()
-    (keys / f"{MALLORY.fingerprint}.toml").write_bytes(_entry_of_mallory())
+    (keys / f"{MALLORY.fingerprint}.toml").write_bytes(_trusted_key_file())
     for space in ("system", "project"):
         tool = project.folder(space) / "tools" / f"{space}.yaml"
         tool.write_bytes(MALLORY.sign(TOOL))
@@ -145,7 +147,7 @@ def test_a_bundle_cannot_vouch_for_a_tool_of_the_project(tmp_path: Path) -> None
     assert project.run("project").metadata["error_type"] == "UntrustedKeyError"
 
 
-def test_a_project_cannot_run_its_own_file_as_a_primitive(tmp_path: Path) -> None:
+def test_a_project_file_cannot_replace_a_primitive(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.yaml(SUBPROCESS, executor_id=None, config={"command": "false"})
     project.command("tools/hello", "/bin/echo", "hello")

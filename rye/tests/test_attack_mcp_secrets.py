@@ -1,6 +1,6 @@
-"""Marked secrets are sent through the MCP server, and every message of it is looked through.
+"""Send marked secrets through the MCP server and search all of its messages for them.
 
-What a tool prints is its own affair; whatever the server says of a call is not.
+A tool may print its secrets. The messages that the server itself writes must not contain them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from secret_hunt import SECRETS, Hunt, marked_project
 
 PARAMETER = SECRETS["the parameter"]
 SECONDS = 30
-TALKATIVE = """__version__ = "1.0.0"
+REPORTING = """__version__ = "1.0.0"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 ENV_CONFIG = {"env": {"DECLARED": "${TOKEN}/declared"}}
 
 
 def main(password, go):
     import os, sys, time
-    print("begun", file=sys.stderr, flush=True)
+    print("started", file=sys.stderr, flush=True)
     while not os.path.exists(go):
         time.sleep(0.005)
     names = ("TOKEN", "FROM_DOTENV", "DECLARED")
@@ -51,20 +51,20 @@ FAILING: dict[str, dict[str, Any]] = {
         },
     },
 }
-WRONG: list[tuple[str, dict[str, Any]]] = [
+INVALID_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("execute", {"item_id": "exit_code", "parameters": PARAMETER}),
     ("execute", {"item_id": "exit_code", "timeout": PARAMETER}),
     ("execute", {"item_id": ["exit_code", PARAMETER]}),
     ("search", {"query": {"text": PARAMETER}}),
-    ("show", {"item_id": "nobody", "dry_run": PARAMETER}),
-    ("nobody", {"password": PARAMETER}),
+    ("show", {"item_id": "missing", "dry_run": PARAMETER}),
+    ("missing", {"password": PARAMETER}),
 ]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     project = marked_project(tmp_path)
-    project.tool("talkative.py", TALKATIVE)
+    project.tool("reporting.py", REPORTING)
     for item_id, fields in FAILING.items():
         project.yaml(item_id, **{"executor_id": SUBPROCESS, **fields})
     return project
@@ -80,7 +80,7 @@ async def call(client: Wired, number: int, name: str, arguments: Any) -> dict[st
     return await client.ask(number, "tools/call", name=name, arguments=arguments, _meta=meta)
 
 
-def test_no_message_of_the_mcp_server_tells_a_secret(
+def test_no_message_of_the_mcp_server_contains_a_secret(
     project: Project,
     hunt: Hunt,
     tmp_path: Path,
@@ -95,27 +95,27 @@ def test_no_message_of_the_mcp_server_tells_a_secret(
                 for number, item_id in enumerate(FAILING, start=10):
                     arguments = {"item_id": item_id, "parameters": {"password": PARAMETER}}
                     answers.append(await call(client, number, "execute", arguments))
-                for number, (name, arguments) in enumerate(WRONG, start=50):
+                for number, (name, arguments) in enumerate(INVALID_CALLS, start=50):
                     answers.append(await call(client, number, name, arguments))
             hunt.look("a message", *client.received)
         return answers
 
-    async def begin(client: Wired, number: int, go: Path) -> None:
+    async def start(client: Wired, number: int, go: Path) -> None:
         parameters = {"password": PARAMETER, "go": str(go)}
-        params = {"name": "talkative", "arguments": parameters, "_meta": {"progressToken": number}}
+        params = {"name": "reporting", "arguments": parameters, "_meta": {"progressToken": number}}
         await client.send(id=number, method="tools/call", params=params)
-        told = await client.notification("notifications/message")
-        assert told["params"] == {"level": "info", "logger": "talkative", "data": "begun"}
-        told = await client.notification("notifications/progress")
-        assert told["params"]["progressToken"] == number
+        message = await client.notification("notifications/message")
+        assert message["params"] == {"level": "info", "logger": "reporting", "data": "started"}
+        progress = await client.notification("notifications/progress")
+        assert progress["params"]["progressToken"] == number
 
     async def succeed(client: Wired) -> dict[str, Any]:
-        await begin(client, 1, tmp_path / "go")
+        await start(client, 1, tmp_path / "go")
         (tmp_path / "go").touch()
         return await client.answer_to(1)
 
     async def cancel(client: Wired) -> dict[str, Any]:
-        await begin(client, 2, tmp_path / "never")
+        await start(client, 2, tmp_path / "never")
         params = {"requestId": 2, "reason": PARAMETER}
         await client.send(method="notifications/cancelled", params=params)
         return await client.ask(3, "ping")
@@ -130,14 +130,14 @@ def test_no_message_of_the_mcp_server_tells_a_secret(
     assert hunt.found == []
 
 
-def test_a_plan_that_an_mcp_client_asks_for_hides_what_the_machine_has(project: Project) -> None:
+def test_a_dry_run_over_mcp_hides_values_of_the_environment(project: Project) -> None:
     hunt = Hunt({name: mark for name, mark in SECRETS.items() if name != "the parameter"})
 
     async def run() -> list[dict[str, Any]]:
         async with wired(project) as client, asyncio.timeout(SECONDS):
             await client.initialize()
             answers = []
-            for number, item_id in enumerate(("talkative", *FAILING), start=1):
+            for number, item_id in enumerate(("reporting", *FAILING), start=1):
                 parameters = {"password": PARAMETER, "go": "x"}
                 arguments = {"item_id": item_id, "parameters": parameters, "dry_run": True}
                 answers.append(await call(client, number, "execute", arguments))

@@ -1,4 +1,4 @@
-"""Attacks by a caller: whatever a parameter contains, it is data, or it is refused by name."""
+"""Attacks by a caller: every parameter is passed as data or refused."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ HOSTILE = {
     "other scripts": "é \U0001d54f",
     "an expression": "{__import__('os').system('touch pwned')}",
 }
-NOT_FOR_A_PROCESS = {
+UNPASSABLE = {
     "a NUL": ("a\0b", "NUL"),
-    "half a surrogate pair": ("a\ud800b", "surrogate"),
+    "a lone surrogate": ("a\ud800b", "surrogate"),
 }
 PYTHON = """__version__ = "1.0.0"
 __executor_id__ = "rye/core/runtimes/python_runtime"
@@ -66,8 +66,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def said_by(project: Project, tool: str, words: dict[str, str]) -> dict[str, str]:
-    """What came out for each, in one event loop."""
+def outputs(project: Project, tool: str, words: dict[str, str]) -> dict[str, str]:
+    """Return the output of the tool for each word, from calls in one event loop."""
 
     async def calls() -> dict[str, ExecutionResult]:
         async with project.executor() as executor:
@@ -89,33 +89,33 @@ def said_by(project: Project, tool: str, words: dict[str, str]) -> dict[str, str
         ("variable", "{}"),
     ],
 )
-def test_a_hostile_parameter_arrives_as_plain_text_and_nothing_runs(
+def test_hostile_parameters_are_passed_as_plain_text(
     project: Project, tool: str, expected: str
 ) -> None:
-    assert said_by(project, tool, HOSTILE) == {
+    assert outputs(project, tool, HOSTILE) == {
         name: expected.format(word) for name, word in HOSTILE.items()
     }
     assert not (project.path / "pwned").exists()
 
 
-def test_hostile_parameters_arrive_in_a_python_tool_and_never_on_its_command_line(
+def test_hostile_parameters_reach_a_python_tool_but_not_its_command_line(
     project: Project,
 ) -> None:
     result = project.run("python", dict(HOSTILE))
     assert result.data == {"params": HOSTILE, "argv": []}
 
 
-def test_hostile_parameters_arrive_in_a_shell_tool(project: Project) -> None:
-    assert said_by(project, "bash", HOSTILE) == HOSTILE
+def test_hostile_parameters_reach_a_bash_tool_unchanged(project: Project) -> None:
+    assert outputs(project, "bash", HOSTILE) == HOSTILE
     assert not (project.path / "pwned").exists()
 
 
 @pytest.mark.parametrize("tool", ["argv", "inside", "shell", "variable"])
-@pytest.mark.parametrize("kind", NOT_FOR_A_PROCESS)
-def test_a_parameter_that_no_process_can_hold_is_refused_by_name(
+@pytest.mark.parametrize("kind", UNPASSABLE)
+def test_a_nul_or_lone_surrogate_in_a_parameter_is_refused(
     project: Project, tool: str, kind: str
 ) -> None:
-    word, reason = NOT_FOR_A_PROCESS[kind]
+    word, reason = UNPASSABLE[kind]
     result = project.run(tool, {"word": word})
     assert not result.success
     assert result.metadata["error_type"] in ("ConfigTemplateError", "ParameterError")
@@ -128,21 +128,21 @@ NUMBERS = {
     "5000 digits": -(10**5000),
     "65 bits": 2**64,
     "infinity": float("inf"),
-    "no number": float("nan"),
+    "not a number": float("nan"),
     "the largest": 1e308,
 }
 
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
-def test_a_huge_number_is_passed_on_exactly_or_refused(project: Project, number: float) -> None:
+def test_a_huge_number_is_passed_exactly_or_refused(project: Project, number: float) -> None:
     for tool in ("argv", "stdin", "python"):
         result = project.run(tool, {"word": number})
         if not result.success:
             assert result.metadata["error_type"] in ("ConfigTemplateError", "ParameterError")
             continue
-        said = result.data["params"]["word"] if tool == "python" else result.data
-        got = said["stdout"] if isinstance(said, dict) else said
-        assert json.loads(str(got)) == number
+        returned = result.data["params"]["word"] if tool == "python" else result.data
+        received = returned["stdout"] if isinstance(returned, dict) else returned
+        assert json.loads(str(received)) == number
 
 
 @pytest.mark.parametrize("name", ["command", "args", "env", "cwd", "timeout", "input_data"])
@@ -155,7 +155,7 @@ def test_a_parameter_named_like_a_setting_does_not_configure_the_process(
     assert result.data["stdout"] == "fine"
 
 
-def test_parameters_nested_beyond_all_measure_are_refused(project: Project) -> None:
+def test_deeply_nested_parameters_are_refused(project: Project) -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"a": deep}
@@ -174,7 +174,7 @@ TRAVERSAL = [
 
 
 @pytest.mark.parametrize("item_id", TRAVERSAL)
-def test_traversal_in_an_id_reaches_nothing(project: Project, item_id: str) -> None:
+def test_path_traversal_in_an_item_id_is_refused(project: Project, item_id: str) -> None:
     (project.path.parent / "evil.yaml").write_bytes(
         (project.path / ".ai/tools/argv.yaml").read_bytes()
     )
@@ -184,7 +184,7 @@ def test_traversal_in_an_id_reaches_nothing(project: Project, item_id: str) -> N
 
 
 @pytest.mark.parametrize("item_id", ["../evil", "/etc/passwd", "..", "a/../../evil"])
-def test_traversal_in_an_executor_id_is_a_fault_of_the_file(tmp_path: Path, item_id: str) -> None:
+def test_path_traversal_in_an_executor_id_is_refused(tmp_path: Path, item_id: str) -> None:
     project = Project(tmp_path)
     project.yaml("t", executor_id=item_id)
     result = project.run("t")

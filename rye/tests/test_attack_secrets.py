@@ -1,6 +1,6 @@
-"""Marked secrets are sent through runs that succeed and that fail, and then looked for everywhere.
+"""Send marked secrets through calls that succeed and fail, and search for them everywhere.
 
-What a tool prints is its own affair; whatever Rye itself writes, starts or says is not.
+A tool may print its secrets. What Rye itself writes, starts or prints must not contain them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from loopback_http import LoopbackServer, respond
-from processes import lineage, pid_in, wait_until
+from processes import helper_tree, pid_in, wait_until
 from rye.executor.run.result import ExecutionResult
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 from secret_hunt import SECRETS, Hunt, marked_project
@@ -50,7 +50,7 @@ def hunt(caplog: pytest.LogCaptureFixture) -> Hunt:
     return Hunt(SECRETS)
 
 
-def test_a_secret_shows_on_no_command_line_nor_in_an_unrelated_process(
+def test_secrets_are_not_in_command_lines_or_unrelated_processes(
     project: Project, hunt: Hunt, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     async def run() -> list[ExecutionResult]:
@@ -60,20 +60,20 @@ def test_a_secret_shows_on_no_command_line_nor_in_an_unrelated_process(
                 asyncio.create_task(executor.execute("secretive", secretive)),
                 asyncio.create_task(executor.execute("other", {"password": PARAMETER})),
             ]
-            await asyncio.to_thread(look_at_the_processes)
+            await asyncio.to_thread(search_processes)
             (project.path / "go").touch()
             return await asyncio.gather(*calls)
 
-    def look_at_the_processes() -> None:
+    def search_processes() -> None:
         job, other = (pid_in(project.path / name) for name in ("pid", "pid_of_other"))
         own = Path(f"/proc/{job.pid}/environ").read_text()
         assert SECRETS["the declared variable"] in own
         assert hunt.command_lines() > 3
         keeper = next(parent for parent in reversed(job.parents()) if parent.name() == "lilux-proc")
-        helpers = lineage(keeper.pid)
+        helpers = helper_tree(keeper.pid)
         assert len(helpers) == 3
         hunt.environments(helpers)
-        # Every tool has the user's variables; what another one declares or is given, it has not.
+        # Every tool has the user's variables, but not the variables or parameters of another tool.
         hunt.environments([other], but=("the variable", "the .env"))
 
     results = asyncio.run(run())
@@ -137,7 +137,7 @@ FAILING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", FAILING)
-def test_a_failure_tells_no_secret(
+def test_a_failed_call_does_not_reveal_secrets(
     project: Project, hunt: Hunt, caplog: pytest.LogCaptureFixture, tmp_path: Path, kind: str
 ) -> None:
     fields, more = FAILING[kind]
@@ -147,7 +147,7 @@ def test_a_failure_tells_no_secret(
         result = project.run("t", parameters, dry_run=dry_run)
         hunted = Hunt({name: mark for name, mark in SECRETS.items() if name != "the parameter"})
         if dry_run and result.success:
-            # A plan shows what the caller sent, to the caller; it hides what the machine has.
+            # A plan shows the parameters of the caller, but no values of the environment.
             hunted.look("the plan", json.dumps(result.data))
             hunt.found += hunted.found
         else:
@@ -157,7 +157,7 @@ def test_a_failure_tells_no_secret(
     assert hunt.found == []
 
 
-def test_a_request_carries_its_credential_and_nothing_else_shows_it(
+def test_a_credential_is_in_the_request_and_nowhere_else(
     project: Project, hunt: Hunt, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     with LoopbackServer() as server:
@@ -177,8 +177,8 @@ def test_a_request_carries_its_credential_and_nothing_else_shows_it(
     assert hunt.found == []
 
 
-def test_the_hunt_itself_finds_what_is_there(tmp_path: Path) -> None:
-    hunt = Hunt({"it": "mark-of-this-test"})
+def test_the_hunt_finds_planted_secrets(tmp_path: Path) -> None:
+    hunt = Hunt({"a secret": "mark-of-this-test"})
     (tmp_path / "file").write_text("a mark-of-this-test b")
     assert hunt.files(tmp_path) == 1
     hunt.look("a text", b"mark-of-this-test")
@@ -189,7 +189,7 @@ def test_the_hunt_itself_finds_what_is_there(tmp_path: Path) -> None:
         hunt.command_lines()
         process.kill()
     assert hunt.found == [
-        f"it in {tmp_path / 'file'}",
-        "it in a text",
-        f"it in the command line of {process.pid}",
+        f"a secret in {tmp_path / 'file'}",
+        "a secret in a text",
+        f"a secret in the command line of {process.pid}",
     ]

@@ -1,4 +1,4 @@
-"""Attacks by somebody who changes files while a call is under way."""
+"""Attacks that change files during a call."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def main(**params):
 
 @contextlib.contextmanager
 def swapping(*states: Callable[[], None]) -> Iterator[None]:
-    """Puts one state after the other in place, as fast as it can, until the end."""
-    over = threading.Event()
+    """Create one state after the other in a thread, as fast as possible, until the block ends."""
+    stop = threading.Event()
 
     def work() -> None:
-        while not over.is_set():
+        while not stop.is_set():
             for state in states:
                 state()
 
@@ -47,12 +47,12 @@ def swapping(*states: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
 def put(path: Path, content: bytes) -> Callable[[], None]:
-    """A state: the file in one step, as an attacker would."""
+    """A state in which the file has this content; it is replaced atomically."""
 
     def state() -> None:
         new = path.with_name(f".{path.name}.new")
@@ -63,7 +63,7 @@ def put(path: Path, content: bytes) -> Callable[[], None]:
 
 
 def link(path: Path, target: Path) -> Callable[[], None]:
-    """A state: a link in the place of the path."""
+    """A state in which the path is a link to the target."""
 
     def state() -> None:
         new = path.with_name(f".{path.name}.new")
@@ -74,7 +74,7 @@ def link(path: Path, target: Path) -> Callable[[], None]:
 
 
 def outcomes(project: Project, item_id: str, rounds: int = ROUNDS) -> set[str]:
-    """What came of the calls: what was printed, or the type of the error."""
+    """Return the different outcomes of the calls: the output, or the type of the error."""
 
     async def calls() -> set[str]:
         seen: set[str] = set()
@@ -92,7 +92,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_a_link_to_a_file_outside_swapped_in_never_runs(project: Project, tmp_path: Path) -> None:
+def test_swapping_a_tool_for_a_link_never_runs_the_target(project: Project, tmp_path: Path) -> None:
     tool = project.tool("t.yaml", TOOL.format(executor=SUBPROCESS, word="good"))
     outside = tmp_path / "evil.yaml"
     outside.write_text(TOOL.format(executor=SUBPROCESS, word="evil"))
@@ -101,7 +101,7 @@ def test_a_link_to_a_file_outside_swapped_in_never_runs(project: Project, tmp_pa
     assert seen <= {"good\n", *REFUSALS}
 
 
-def test_changed_content_swapped_in_never_runs(project: Project) -> None:
+def test_swapping_the_content_of_a_tool_never_runs_the_change(project: Project) -> None:
     tool = project.tool("t.yaml", TOOL.format(executor=SUBPROCESS, word="good"))
     good = tool.read_bytes()
     with swapping(put(tool, good.replace(b"good", b"evil")), put(tool, good)):
@@ -109,7 +109,7 @@ def test_changed_content_swapped_in_never_runs(project: Project) -> None:
     assert seen <= {"good\n", *REFUSALS}
 
 
-def test_a_changed_runtime_swapped_in_below_a_tool_never_runs(project: Project) -> None:
+def test_swapping_the_content_of_a_runtime_never_runs_the_change(project: Project) -> None:
     runtime = project.yaml("runtimes/echo", executor_id=SUBPROCESS, config={"command": "echo"})
     project.yaml("t", executor_id="runtimes/echo", config={"args": ["good"]})
     good = runtime.read_bytes()
@@ -118,10 +118,10 @@ def test_a_changed_runtime_swapped_in_below_a_tool_never_runs(project: Project) 
     assert seen <= {"good\n", *REFUSALS}
 
 
-def test_a_folder_swapped_for_a_link_to_another_never_leads_out(
+def test_swapping_a_folder_for_a_link_never_runs_a_tool_outside_the_space(
     project: Project, tmp_path: Path
 ) -> None:
-    """Signed content that lies outside of the space is not of the space, however it is reached."""
+    """Even a signed tool does not run if its file is outside the space."""
     inside = project.tool("folder/t.yaml", TOOL.format(executor=SUBPROCESS, word="good")).parent
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -142,8 +142,10 @@ def test_a_folder_swapped_for_a_link_to_another_never_leads_out(
     assert seen <= {"good\n", *REFUSALS}
 
 
-def test_what_is_read_is_where_it_was_found_or_refused(project: Project, tmp_path: Path) -> None:
-    """The reader by itself, which has no signature to fall back on."""
+def test_swapping_a_tool_for_a_link_never_reads_the_target(
+    project: Project, tmp_path: Path
+) -> None:
+    """The reader alone, without the signature check that follows it in a call."""
     tool = project.tool("t.yaml", TOOL.format(executor=SUBPROCESS, word="good"))
     good = tool.read_bytes()
     outside = tmp_path / "evil.yaml"
@@ -157,7 +159,7 @@ def test_what_is_read_is_where_it_was_found_or_refused(project: Project, tmp_pat
                 assert read_item(found.path, found.space.root).content == good
 
 
-def test_a_lockfile_swapped_for_a_link_is_not_written_through(
+def test_swapping_a_lockfile_for_a_link_never_writes_to_the_target(
     project: Project, tmp_path: Path
 ) -> None:
     project.tool("t.yaml", TOOL.format(executor=SUBPROCESS, word="good"))
@@ -181,10 +183,10 @@ def test_a_lockfile_swapped_for_a_link_is_not_written_through(
 
 
 @pytest.mark.parametrize("line", ["", "#!/usr/bin/env python3\n"])
-def test_a_python_tool_exchanged_when_its_interpreter_starts_does_not_run(
+def test_a_python_tool_replaced_while_its_interpreter_starts_does_not_run(
     tmp_path: Path, line: str
 ) -> None:
-    """The worst moment there is: an interpreter that does it, before it opens the file."""
+    """The worst case: the interpreter itself replaces the tool just before opening it."""
     project = Project(tmp_path, shipped_system=True)
     tool = project.tool("t.py", PYTHON.format(line=line, word="good"))
     assert project.run("t").data == "good"
@@ -194,7 +196,7 @@ def test_a_python_tool_exchanged_when_its_interpreter_starts_does_not_run(
     interpreter.parent.mkdir(parents=True)
     interpreter.write_text(f'#!/bin/sh\nln -sf {evil} {tool}\nexec {sys.executable} "$@"\n')
     interpreter.chmod(0o755)
-    # Nor can a caller say which hash is the right one.
+    # The caller cannot supply the hash of the replaced file either.
     changed = split_signature(evil.read_bytes(), "#").content_hash
     result = project.run("t", {"tool_integrity": changed})
     assert not result.success

@@ -22,7 +22,7 @@ from processes import Tree, assert_gone, is_alive, pid_in, wait_until
 from rye.cli.output.progress import RunningTime
 from rye.cli.run.interruption import Interrupted, Interruption
 from rye.cli.run.live_output import LiveOutput
-from rye_command import COMMAND, DEADLINE, Terminal, environment, usual_signals, without_progress
+from rye_command import COMMAND, DEADLINE, Terminal, default_signals, environment, without_progress
 from rye_project import HTTP_CLIENT, Project
 
 RED = "\x1b[31;1mrye:\x1b[0m"
@@ -48,7 +48,7 @@ def started(
     project: Project, *args: str, argv: tuple[str, ...] = COMMAND
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start the command with pipes; kill it at the end."""
-    with usual_signals():
+    with default_signals():
         process = subprocess.Popen(
             [*argv, *args],
             cwd=project.path,
@@ -119,7 +119,7 @@ def test_a_second_ctrl_c_leaves_no_process_behind(project: Project, tree: Tree) 
 
 def test_only_the_first_signal_is_raised() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with usual_signals(), Interruption():
+    with default_signals(), Interruption():
         with pytest.raises(Interrupted) as caught:
             signal.raise_signal(signal.SIGTERM)
         assert caught.value.exit_code == 143
@@ -136,7 +136,7 @@ def test_a_signal_during_a_weakref_callback_is_not_lost() -> None:
         pass
 
     alarm = signal.getsignal(signal.SIGALRM)
-    with usual_signals(), Interruption():
+    with default_signals(), Interruption():
         module = Module()
         lock = weakref.ref(module, callback)
         with pytest.raises(Interrupted) as caught:  # noqa: PT012 - raised while waiting

@@ -1,4 +1,7 @@
-"""Whatever a checkout or a caller brings: a value, or an error of the tree. Long runs: torture."""
+"""Any input of a checkout or a caller is parsed or refused with a typed error.
+
+``python -m torture`` tries more inputs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from torture.fuzzing import Fuzz, Row, everything, plain, run, try_out
 from torture.fuzzing_scenarios import SCENARIOS
 
 FUZZES = [*fuzzing_items.scenarios(), *fuzzing_calls.scenarios()]
-MEND = "; correct it and sign again"
+FIX = "; correct it and sign again"
 
 
 @pytest.mark.parametrize("fuzz", FUZZES, ids=lambda fuzz: fuzz.name)
@@ -25,24 +28,24 @@ def test_any_input_is_read_or_refused(fuzz: Fuzz) -> None:
     assert try_out(fuzz) >= fuzz.few
 
 
-def test_a_run_counts_what_it_tried_and_tells_what_was_lost(
+def test_a_run_counts_inputs_and_reports_failures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     good = next(fuzz for fuzz in FUZZES if fuzz.name == "item ids")
 
     def broken(value: object) -> None:
-        raise ValueError("this one is lost")
+        raise ValueError("broken on purpose")
 
     bad = Fuzz(name="bad", inputs=good.inputs, opened=plain(broken))
     monkeypatch.setattr("torture.fuzzing.everything", lambda: (good, bad))
-    kept, lost = run(seconds=0, number=3)
-    assert isinstance(kept, Row)
-    assert (kept.name, kept.failures) == ("item ids", ())
-    assert kept.tried >= 200
-    assert lost.failures == ("seed 3: ValueError: this one is lost",)
+    passed, failed = run(seconds=0, number=3)
+    assert isinstance(passed, Row)
+    assert (passed.name, passed.failures) == ("item ids", ())
+    assert passed.tried >= 200
+    assert failed.failures == ("seed 3: ValueError: broken on purpose",)
 
 
-def test_every_promise_is_a_row_of_the_table_with_a_name_of_its_own(tmp_path: Path) -> None:
+def test_every_property_is_a_scenario_with_a_unique_name(tmp_path: Path) -> None:
     names = {scenario.name for scenario in SCENARIOS}
     assert len(names) == len(SCENARIOS) == len(everything()) >= 15
     ids = next(scenario for scenario in SCENARIOS if scenario.name == "fuzz-item-ids")
@@ -62,10 +65,10 @@ def refusal_of(name: str, content: str) -> str:
 
 
 @pytest.mark.parametrize("end", ["", ".5"])
-def test_found_a_number_in_base_60_of_any_length_is_refused_at_once(end: str) -> None:
+def test_found_a_very_long_base_60_number_is_refused_quickly(end: str) -> None:
     text = f"executor_id: null\nconfig:\n  a: {':'.join(['1'] * 400_000)}{end}\n"
     assert refusal_of("a.yaml", text) == (
-        f"a.yaml:3: has a number of more than 100 characters; put it in quotes{MEND}"
+        f"a.yaml:3: has a number of more than 100 characters; put it in quotes{FIX}"
     )
 
 
@@ -84,29 +87,29 @@ def test_found_a_long_list_below_a_long_key_takes_little_memory(name: str, text:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # Before, it held a text of 15,000 characters for each of the 15,000 entries.
+    # The parser used to keep a 15,000-character path for each of the 15,000 entries.
     assert peak < 100_000_000
 
 
-def test_found_a_place_in_a_message_is_cut() -> None:
+def test_found_a_long_key_path_in_a_message_is_truncated() -> None:
     message = refusal_of("a.py", f"__executor_id__ = None\nCONFIG = {{'{'k' * 9000}': [x]}}\n")
-    assert message == f"a.py:2: expected a literal in 'CONFIG.{'k' * 192}…'{MEND}"
+    assert message == f"a.py:2: expected a literal in 'CONFIG.{'k' * 192}…'{FIX}"
 
 
-def test_found_a_toml_key_of_thirty_thousand_parts_is_refused_at_once() -> None:
+def test_found_a_toml_key_of_thirty_thousand_parts_is_refused_quickly() -> None:
     block = f"# /// rye\n# executor_id = 'a'\n# config.{'a.' * 30_000}a = 1\n# ///\n"
     assert refusal_of("a.sh", block) == (
-        f"a.sh:1: has a rye block that is not TOML (line 2 has more than 200 dots){MEND}"
+        f"a.sh:1: has a rye block that is not TOML (line 2 has more than 200 dots){FIX}"
     )
 
 
-def test_found_an_entry_of_a_trust_store_with_such_a_key_is_refused_too() -> None:
+def test_found_a_trusted_key_file_with_a_toml_key_of_many_parts_is_refused() -> None:
     with pytest.raises(EntryFormatError, match=r"^is not valid TOML$"):
         parse_trusted_key(f"{'a.' * 8000}a = 1\n".encode(), "0" * 16)
 
 
-def test_found_what_the_interpreter_remarks_on_a_file_is_not_said_when_it_is_only_read() -> None:
-    with warnings.catch_warnings(record=True) as said:
+def test_found_syntax_warnings_of_a_parsed_file_are_not_shown() -> None:
+    with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         metadata_of("a.py", "__executor_id__ = None\nx = '\\d' if 1is 1 else 0\n")
-    assert said == []
+    assert shown == []

@@ -1,4 +1,4 @@
-"""Whatever happens to the files, a warm executor gives the results of a new one."""
+"""After any change to the files, a warm executor returns the same results as a new one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class World:
     def __init__(self, root: Path, seed: int) -> None:
         self.root = root
         self.project = Project(root)
-        self.random = random.Random(seed)  # noqa: S311 - the same steps each time
+        self.random = random.Random(seed)  # noqa: S311 - repeatable steps
         self.number = 0
 
     def build(self) -> None:
@@ -48,7 +48,7 @@ class World:
         self.project.tool("kit/deep/module.py", "x = 1\n")
 
     def define(self, space: SpaceName) -> None:
-        """Runtimes whose output identifies the definition."""
+        """Write runtimes whose output identifies this definition."""
         for name in ("runtimes/echo_runtime", "runtimes/other"):
             if space == "system" or self.random.random() < 0.5:
                 args = [str(self.number), "${WORD:-none}"]
@@ -84,12 +84,12 @@ class World:
     def remove(self) -> None:
         self.one_file().unlink()
 
-    def lead_a_file_out(self) -> None:
-        self._lead_out(self.one_file())
+    def replace_a_file_by_a_link(self) -> None:
+        self._move_and_link(self.one_file())
 
-    def lead_a_folder_out(self) -> None:
+    def replace_a_folder_by_a_link(self) -> None:
         path = self.one_file()
-        self._lead_out(self.random.choice(path.parents[: path.parts[::-1].index("tools")]))
+        self._move_and_link(self.random.choice(path.parents[: path.parts[::-1].index("tools")]))
 
     def rename_a_folder(self) -> None:
         folder = self.one_file().parent
@@ -106,7 +106,7 @@ class World:
     def unlock(self) -> None:
         shutil.rmtree(self.project.path / ".ai" / "lockfiles", ignore_errors=True)
 
-    def _lead_out(self, path: Path) -> None:
+    def _move_and_link(self, path: Path) -> None:
         elsewhere = self.root / f"elsewhere{self.number}"
         path.rename(elsewhere)
         path.symlink_to(elsewhere)
@@ -117,21 +117,23 @@ class World:
         if self.number % STEPS_TO_REPAIR == 1:
             self.build()
             return "build"
-        mishaps: list[Callable[[], None]] = [
+        changes: list[Callable[[], None]] = [
             self.shadow, self.shadow_a_short_id, self.flip_a_bit, self.sign, self.remove,
-            self.lead_a_file_out, self.lead_a_folder_out, self.rename_a_folder,
+            self.replace_a_file_by_a_link, self.replace_a_folder_by_a_link, self.rename_a_folder,
             self.open_to_others, self.write_dotenv, self.unlock,
         ]  # fmt: skip
-        mishap = self.random.choice(mishaps)
-        # Signing fails while the keys are readable by others, and behind a link.
+        change = self.random.choice(changes)
+        # Signing fails while others can read the keys, and for a file behind a link.
         with contextlib.suppress(OSError, RyeError):
-            mishap()
-        return mishap.__name__
+            change()
+        return change.__name__
 
 
 def comparable(result: ExecutionResult) -> object:
-    """The part of a result on which two executors must agree. Of several faults, they may report
-    different ones."""
+    """Return the part of a result on which two executors must agree.
+
+    If a tool has several faults, they may report different ones.
+    """
     if not result.success:
         return False
     return result.data, result.chain, result.metadata
@@ -146,19 +148,20 @@ def test_a_warm_executor_agrees_with_a_new_one(tmp_path: Path, seed: int) -> Non
         nonlocal succeeded
         async with world.project.executor() as warm:
             for _ in range(STEPS):
-                happened = world.step()
+                change_name = world.step()
                 for tool in TOOLS:
-                    if happened == "build":
+                    if change_name == "build":
                         await warm.execute(tool)
                     remembered = await warm.execute(tool, dry_run=True)
                     async with world.project.executor() as new:
                         fresh = await new.execute(tool, dry_run=True)
                     assert comparable(remembered) == comparable(fresh), (
-                        f"step {world.number} ({happened}), {tool}: "
-                        f"{remembered.error or 'runs'} — but a new one: {fresh.error or 'runs'}"
+                        f"step {world.number} ({change_name}), {tool}: "
+                        f"warm executor: {remembered.error or 'runs'}; "
+                        f"new executor: {fresh.error or 'runs'}"
                     )
                     succeeded += fresh.success
 
     asyncio.run(compare())
-    # At first everything runs; otherwise the comparison would prove nothing.
+    # After each build all tools run; if none did, the comparison would prove nothing.
     assert succeeded >= STEPS // STEPS_TO_REPAIR * len(TOOLS)

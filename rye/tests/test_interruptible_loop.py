@@ -1,4 +1,4 @@
-"""A loop that a signal ends: the task is cancelled first, then the handler is called."""
+"""A signal cancels the task of the loop first; then the signal handler is called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rye.executor.run.interruptible_loop import run_interruptibly
 
 
 class EndedError(Exception):
-    """The exception of the handler."""
+    """Raised by the signal handler."""
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def raising() -> Iterator[None]:
 
 
 def test_a_signal_cancels_the_task_and_its_handler_is_called_afterwards(raising: None) -> None:
-    said: list[str] = []
+    steps: list[str] = []
 
     async def work() -> None:
         asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
@@ -36,11 +36,11 @@ def test_a_signal_cancels_the_task_and_its_handler_is_called_afterwards(raising:
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)
-            said.append("took leave")
+            steps.append("cleaned up")
 
     with pytest.raises(EndedError):
         run_interruptibly(work())
-    assert said == ["took leave"]
+    assert steps == ["cleaned up"]
 
 
 def test_without_a_signal_it_returns_the_result_of_the_task(raising: None) -> None:

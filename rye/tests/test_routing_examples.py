@@ -33,7 +33,7 @@ def test_example_1_a_primitive_is_run_directly(project: Project) -> None:
     assert ids(result) == ["rye/core/primitives/subprocess"]
 
 
-def test_example_1_parameters_of_a_primitive_are_literal_through_rye(project: Project) -> None:
+def test_example_1_parameters_of_a_primitive_are_not_templates(project: Project) -> None:
     result = project.run("subprocess", {"command": "echo", "args": ["{message}", "${HOME}"]})
 
     assert result.data["stdout"] == "{message} ${HOME}\n"
@@ -202,7 +202,7 @@ def test_every_executor_id_of_the_table_works(
         ("awk", "awk", 'BEGIN { getline; print "awk: " $0 }\n', ["-f", "{tool_path}"]),
     ],
 )
-def test_a_language_is_one_yaml_file(
+def test_one_yaml_file_adds_a_language(
     project: Project, language: str, extension: str, body: str, args: list[str]
 ) -> None:
     project.tool(

@@ -1,4 +1,4 @@
-"""Guesses at what a misspelt name means."""
+"""Suggestions for misspelt names."""
 
 import time
 

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from rye.executor.chain import snapshot
 from rye.executor.chain.dependencies import FEW_ENTRIES, FEW_FILES
+from rye.executor.config.build import ExecutionConfig
 from rye.executor.run.execute import PrimitiveExecutor
+from rye.executor.run.parameters import ParameterGate
+from rye.executor.run.primitives import PrimitivePool
 from rye.executor.run.result import ExecutionResult
 from rye.trust.verify import verify_item
 from rye_project import SUBPROCESS, Project
@@ -72,7 +75,7 @@ def test_few_dependencies_are_verified_on_the_loop_and_many_in_one_thread(
                 assert result.success, result.error
 
     asyncio.run(body())
-    assert threads == {"small": {"MainThread"}, "large": {"rye-prepare_0"}}
+    assert threads == {"small": {"MainThread"}, "large": {"rye-verify_0"}}
 
 
 def test_a_folder_with_many_other_files_is_searched_in_the_thread(
@@ -81,7 +84,7 @@ def test_a_folder_with_many_other_files_is_searched_in_the_thread(
     for number in range(FEW_ENTRIES):
         (project.path / f".ai/tools/small/{number}.txt").touch()
     assert execute(project, SMALL, dry_run=True).success
-    assert threads == {"small": {"rye-prepare_0"}}
+    assert threads == {"small": {"rye-verify_0"}}
 
 
 def test_many_tasks_share_one_executor(project: Project) -> None:
@@ -153,10 +156,63 @@ def test_a_cancelled_large_call_leaves_the_executor_usable(project: Project) -> 
     asyncio.run(body())
 
 
+def test_parameters_are_read_at_one_moment(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller who changes them after the check must not change what runs."""
+    project.yaml(
+        "large/shown",
+        executor_id="runtimes/true",
+        config_schema={"type": "object", "properties": {"n": {"type": "array"}}},
+        config={"args": ["{n}"]},
+    )
+    parameters: dict[str, Any] = {"n": ["checked"]}
+    admitted, changed = threading.Event(), threading.Event()
+    admit = ParameterGate.admit
+
+    def slow_admit(self: ParameterGate, tool: Any, given: Any) -> dict[str, Any]:
+        result = admit(self, tool, given)
+        admitted.set()
+        changed.wait(0.5)
+        return result
+
+    monkeypatch.setattr(ParameterGate, "admit", slow_admit)
+
+    async def body() -> ExecutionResult:
+        async with PrimitiveExecutor(context=project.context) as executor:
+            call = asyncio.create_task(executor.execute("large/shown", parameters, dry_run=True))
+            while not admitted.is_set():
+                await asyncio.sleep(0.001)
+            parameters["n"][0] = "changed"
+            changed.set()
+            return await call
+
+    assert asyncio.run(body()).data["argv"] == ["/bin/true", "checked"]
+
+
+def test_a_primitive_may_be_added_while_others_are_closed() -> None:
+    class Slow:
+        async def execute(self, config: Any, params: Any) -> None:
+            pass
+
+        async def close(self) -> None:
+            await asyncio.sleep(0)
+
+    async def body() -> None:
+        pool = PrimitivePool({"first": Slow, "second": Slow})
+        await pool.run(ExecutionConfig(primitive_id="first", config={}, params={}))
+        closing = asyncio.create_task(pool.aclose())
+        await asyncio.sleep(0)
+        await pool.run(ExecutionConfig(primitive_id="second", config={}, params={}))
+        await closing
+
+    asyncio.run(body())
+
+
 def test_the_thread_ends_after_the_executor_was_closed(project: Project) -> None:
     assert execute(project, LARGE).success
     deadline = time.monotonic() + 15
-    while any(one.name.startswith("rye-prepare") for one in threading.enumerate()):
+    while any(one.name.startswith("rye-verify") for one in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

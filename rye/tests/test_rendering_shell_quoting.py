@@ -33,26 +33,26 @@ ACCEPTED = {
         "%..",
     ),
     "a subshell": ("(show {v})", "%"),
-    "behind a comment": ("# it's \"fine\n show {v}", "%"),
-    "behind arithmetic": ("n=$((1 + 2)); show {v}$n", "%3"),
-    "behind an expansion": ('y=path/name; show {v}"${y#path/}"${#y}', "%name9"),
-    "behind an escape": ("show \\'{v}\\\"", "'%\""),
-    "behind an escaped blank": ("show \\ {v}", " %"),
-    "behind a count": ("show $#{v}", "0%"),
+    "after a comment": ("# it's \"fine\n show {v}", "%"),
+    "after arithmetic": ("n=$((1 + 2)); show {v}$n", "%3"),
+    "after an expansion": ('y=path/name; show {v}"${y#path/}"${#y}', "%name9"),
+    "after an escape": ("show \\'{v}\\\"", "'%\""),
+    "after an escaped blank": ("show \\ {v}", " %"),
+    "after a count": ("show $#{v}", "0%"),
     "in braces": ("{ show {v}; }", "%"),
     "in a loop": ("for i in 1; do show {v}; done", "%"),
     "in a condition": ("if show {v}; then true; fi", "%"),
-    "behind a loop": ("while false; do :; done; show {v}", "%"),
-    "behind a literal assignment": ("x=1 y=; show {v}", "%"),
-    "behind a redirection": ("show {v} 2>&1 | cat", "%"),
-    "behind a subshell": ("(true) && show {v}", "%"),
-    "behind a careful set": ("set -e; set -u ; show {v}", "%"),
+    "after a loop": ("while false; do :; done; show {v}", "%"),
+    "after a literal assignment": ("x=1 y=; show {v}", "%"),
+    "after a redirection": ("show {v} 2>&1 | cat", "%"),
+    "after a subshell": ("(true) && show {v}", "%"),
+    "after a careful set": ("set -e; set -u ; show {v}", "%"),
     "printf": ("printf '%s\\0' {v}", "%"),
     "over two lines": ("show \\\n  {v}", "%"),
     "after a line": ("show 'x\n{v}\ny'", "x\n%\ny"),
     "braces that are not ours": ("show '{print}'{v}{other}", "{print}%{other}"),
 }
-PARENTHESES = "stands in or behind parentheses that are no command by themselves"
+PARENTHESES = "is in or after parentheses that are not a subshell"
 PROLOGUE = "show() { printf '%s\\0' \"$1\"; }\n"
 
 
@@ -151,35 +151,38 @@ def test_no_accepted_script_runs_a_value_as_code(
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("cat <<EOF\n{v}\nEOF", "stands in or behind a here-document"),
-        ("cat <<'EOF'\n{v}\nEOF", "stands in or behind a here-document"),
-        ("echo `echo {v}`", "stands in or behind backquotes"),
-        ('echo "`echo {v}`"', "stands in or behind backquotes"),
-        ("echo hi # for {v}", "stands in a comment"),
-        ("echo $(( {v} + 1 ))", "stands in or behind arithmetic"),
-        ("echo $[ {v} ]", "stands in or behind a subscript"),
-        ("echo $a[{v}]", "stands in or behind a subscript"),
-        ("(( {v} > 1 ))", "stands in or behind arithmetic"),
-        ("[[ {v} -eq 1 ]]", "stands in or behind a test"),
-        ("[[ 1 && a -eq {v} ]]", "stands in or behind a test"),
-        ("echo ${x:-{v}}", "stands in or behind an expansion that holds quotes or others"),
-        ("echo ${x:-'}'}{v}", "stands in or behind an expansion that holds quotes or others"),
-        ("echo $'a\\'{v}'", "stands in or behind $'…', which not every shell knows"),
-        ("echo \\{v}", "stands behind a backslash"),
-        ('echo "\\{v}"', "stands behind a backslash"),
-        ("x=$(case a in a) echo {v};; esac)", "stands in or behind 'case'"),
-        ("case {v} in *) echo;; esac", "stands in or behind 'case'"),
-        ("echo a\\\n#'\n{v}'", "stands behind a '#' that may be a comment or not"),
-        ("{v}", "stands where a command begins"),
-        ("A=b {v}", "stands where a command begins"),
-        ("printf {v}", "stands in a format"),
-        ("printf '%d' {v}", "stands in a format"),
-        ("echo hi > {v}", "stands in a redirection"),
-        ('cat < "$(echo {v})"', "stands in a redirection"),
-        ("while true; do echo; done < {v}", "stands behind 'done'"),
+        ("cat <<EOF\n{v}\nEOF", "is in or after a here-document"),
+        ("cat <<'EOF'\n{v}\nEOF", "is in or after a here-document"),
+        ("echo `echo {v}`", "is in or after backquotes"),
+        ('echo "`echo {v}`"', "is in or after backquotes"),
+        ("echo hi # for {v}", "is in a comment"),
+        ("echo $(( {v} + 1 ))", "is in or after arithmetic"),
+        ("echo $[ {v} ]", "is in or after a subscript"),
+        ("echo $a[{v}]", "is in or after a subscript"),
+        ("(( {v} > 1 ))", "is in or after arithmetic"),
+        ("[[ {v} -eq 1 ]]", "is in or after a test"),
+        ("[[ 1 && a -eq {v} ]]", "is in or after a test"),
+        ("echo ${x:-{v}}", "is in or after an expansion that contains quotes or other expansions"),
+        (
+            "echo ${x:-'}'}{v}",
+            "is in or after an expansion that contains quotes or other expansions",
+        ),
+        ("echo $'a\\'{v}'", "is in or after $'…', which not every shell supports"),
+        ("echo \\{v}", "follows a backslash"),
+        ('echo "\\{v}"', "follows a backslash"),
+        ("x=$(case a in a) echo {v};; esac)", "is in or after 'case'"),
+        ("case {v} in *) echo;; esac", "is in or after 'case'"),
+        ("echo a\\\n#'\n{v}'", "follows a '#' that may or may not begin a comment"),
+        ("{v}", "is where a command begins"),
+        ("A=b {v}", "is where a command begins"),
+        ("printf {v}", "is in a format"),
+        ("printf '%d' {v}", "is in a format"),
+        ("echo hi > {v}", "is in a redirection"),
+        ('cat < "$(echo {v})"', "is in a redirection"),
+        ("while true; do echo; done < {v}", "follows 'done'"),
         ("eval 2>&1 {v}", "is an argument of 'eval', which may evaluate it"),
-        ("eval x &> f; echo {v}", "stands behind '&>', which not every shell knows"),
-        ("alias e=eval; e {v}", "stands in or behind 'alias'"),
+        ("eval x &> f; echo {v}", "follows '&>', which not every shell supports"),
+        ("alias e=eval; e {v}", "is in or after 'alias'"),
         ("f() { eval $1; }; f {v}", PARENTHESES),
         ("eval <(true) echo {v}", PARENTHESES),
         ("a=( [ {v} ]=1 )", PARENTHESES),
@@ -191,7 +194,7 @@ def test_a_value_where_no_quoting_is_safe_is_refused(script: str, why: str) -> N
     assert str(caught.value) == f"here: {{v}} {why}, where no quoting is safe; {HINT}"
 
 
-UNNAMED = "stands in an assignment, or behind a command that is not a plain name"
+UNNAMED = "is in an assignment, or after a command that is not a plain name"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,7 @@ def test_a_variable_behind_a_dollar_sign_is_refused() -> None:
     with pytest.raises(ConfigTemplateError) as caught:
         filled("echo $${VAR}", "\\x41")
     assert str(caught.value) == (
-        f"here: ${{VAR}} stands behind a dollar sign, where no quoting is safe; {HINT}"
+        f"here: ${{VAR}} follows a dollar sign, where no quoting is safe; {HINT}"
     )
 
 

@@ -79,7 +79,7 @@ class TestTrusted:
         assert standing(ALICE.sign(BODY, comment), world, comment) is Standing.TRUSTED
 
     def test_the_same_bytes_are_trusted_in_another_place(self, world: TrustWorld) -> None:
-        """Content is signed, not a path; the lockfile pins which content an id stands for."""
+        """Content is signed, not a path; the lockfile pins which content an id refers to."""
         store = world.store()
         assert judge(world.item(SIGNED, "other/copy.py"), "#", store).trusted
         assert judge(world.item(SIGNED), "#", store).trusted

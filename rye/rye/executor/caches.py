@@ -16,7 +16,10 @@ MAX_ENTRIES = 4096
 
 
 class BoundedDict(dict[Key, Value]):
-    """A dict that drops its oldest entry when a new one would exceed ``max_entries``."""
+    """A dict that drops its oldest entry when a new one would exceed ``max_entries``.
+
+    For one thread, like the executor that owns it.
+    """
 
     def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
         super().__init__()

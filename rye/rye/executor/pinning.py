@@ -1,7 +1,7 @@
 """Pins without a run: created, updated, checked and removed.
 
-Before a tool is pinned, everything is verified that a call verifies: its lock, if it has one, the
-signatures of its chain, that the elements fit together, and its dependencies. Neither parameters
+Before a tool is pinned, everything that a call verifies is verified: its lock if it has one, the
+signatures of its chain, whether the elements fit together, and its dependencies. Neither parameters
 nor an interpreter are needed.
 """
 
@@ -77,7 +77,7 @@ class Locking:
         return self._checked(path, item_id, version, self._library.snapshot())
 
     def unpin(self, item_id: str) -> tuple[Path, ...]:
-        """Remove the project's lockfiles of a tool, which need not exist any more.
+        """Remove the project's lockfiles of a tool, which need not exist.
 
         Returns the removed files; raises ``ItemNotFoundError`` if there are none.
         """

@@ -1,4 +1,4 @@
-"""Files that were read before: are these still the same bytes in the same place?
+"""Check that files that were read before are still the same bytes in the same place.
 
 The place is that of the opened file. A symbolic link in the place of the file, or of a folder
 above it, is therefore a change, even if it leads to the same bytes.

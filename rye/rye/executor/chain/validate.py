@@ -1,4 +1,4 @@
-"""Do the elements of a chain fit together: spaces, I/O types, version constraints."""
+"""Check that the elements of a chain fit together: spaces, I/O types, version constraints."""
 
 from __future__ import annotations
 

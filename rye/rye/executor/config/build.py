@@ -55,9 +55,6 @@ class ConfigBuilder:
     The merged config of a chain is kept until the chain is built again. If it has no placeholders,
     its rendered form is kept too, since only the environment differs between calls. A chain with an
     anchor is merged for each call, since the anchor depends on the file system.
-
-    Two threads may build at the same time: entries are immutable and replaced as a whole, and each
-    call reads the entry once.
     """
 
     def __init__(self, context: Context) -> None:

@@ -32,10 +32,7 @@ class ChainEnvironment(Record, frozen=True, kw_only=True):
 
 
 class Environments:
-    """Resolves environments for an executor; ``.env`` is parsed again only when it changes.
-
-    Two threads may resolve at the same time: this object has no other state.
-    """
+    """Resolves environments for an executor; ``.env`` is parsed again only when it changes."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -1,15 +1,17 @@
-"""Values in the text of a shell script, so that each arrives unchanged as part of one word.
+"""Insert values into a shell script, so that each arrives unchanged as part of one word.
 
-The script is the author's. A placeholder is accepted in one kind of place only: in an argument of
-a simple command whose name is written out, and which takes its arguments as data. There
+The script is written by the author of the tool. A placeholder is accepted in one kind of place
+only: in an argument of a simple command whose name is written out, and which takes its arguments as
+data. There
 
-- outside of quotes, the value is put in single quotes;
-- inside quotes, these are closed before the value and opened again behind it.
+- a value outside of quotes is put in single quotes;
+- a value inside quotes is put in single quotes as well: the surrounding quotes are closed before
+  it and opened again after it.
 
-Everything else is refused: what a shell evaluates although it is quoted (assignments, subscripts,
-arithmetic, tests, names of variables), what is parsed a second time, redirections, and all that
-stands behind something whose end this reading of the script does not know for certain. There is
-always another way: pass the value as an argument, and write ``"$1"``.
+Every other place is refused: text that a shell evaluates although it is quoted (assignments,
+subscripts, arithmetic, tests, names of variables), text that is parsed twice, redirections, and
+everything after a construct whose end this parser cannot determine with certainty. There is always
+another way: pass the value as an argument, and write ``"$1"``.
 """
 
 from __future__ import annotations
@@ -34,27 +36,27 @@ HINT = 'pass it as an argument after the script and a name for $0, and write "$1
 
 _CLOSING = {"none": "", "single": "'", "double": '"'}
 
-# The shell's own expansions that hold no quotes and nothing nested.
+# Expansions of the shell without quotes and without nesting.
 _PLAIN_EXPANSION = r"\$\{[^{}()'\"`$\\\n]*\}"
 _PLAIN_ARITHMETIC = r"\$\(\((?:[^{}()'\"`$\\]|\$\w+)*\)\)"
 _SUBSCRIPT = r"\$\w*\["
 _BLANKS = " \t"
 _SEPARATORS = frozenset("\n;&|")
-# A name, and then the end of the word: nothing that could make it another name.
+# A name up to the end of the word, so that nothing can make it another name.
 _COMMAND = r"(?a)([A-Za-z_./][\w./+-]*)(?=[ \t\n;&|)]|$)"
 _ASSIGNMENT = r"(?a)[A-Za-z_]\w*=[\w./:,@%+-]*(?=[ \t\n;&|)]|$)"
 _REDIRECTION = r"[<>]+[&|!]*"
 _OPENS = r"(?:if|then|else|elif|while|until|do|!|\{)(?=[ \t\n]|$)"
 _CLOSES = r"(?:fi|done|\})(?=[ \t\n;&|)]|$)"
 _HARMLESS_SET = r"set(?:[ \t]+(?:[-+][euxf]+|[-+][eux]*o[ \t]+pipefail))+[ \t]*(?=[\n;&|]|$)"
-# Texts alone: ksh and zsh evaluate the argument of a number.
+# Only %s: ksh and zsh evaluate the argument of a numeric conversion.
 _PRINTF = (
     r"""printf[ \t]+(?P<quote>['"])"""
     r"""(?!-)(?:[^%'"`$\\]|\\[abfnrtv0]|%%|%-?\d*(?:\.\d+)?s)*(?P=quote)[ \t]"""
     r"""|printf[ \t]+(?:%s)+(?:\\\\n)?[ \t]"""
 )
-# What may give the names of commands another meaning, or the signs of the shell.
-_CHANGES_THE_READING = frozenset((
+# These may change the meaning of command names or of the shell's syntax.
+_CHANGES_PARSING = frozenset((
     "alias", "unalias", "autoload", "emulate", "enable", "function", "set", "setopt", "shopt",
     "unsetopt", "zmodload", "case", "coproc", "foreach", "repeat", "select", "time",
 ))  # fmt: skip
@@ -65,10 +67,10 @@ def _match(expression: str, text: str, at: int) -> re.Match[str] | None:
 
 
 def quote(value: str) -> str:
-    """``value`` in single quotes, always.
+    """Put ``value`` in single quotes, always.
 
-    ``shlex.quote`` leaves plain words bare, and bare words can mean something: ``2`` before ``>``,
-    ``A=b`` before a command, ``if``, ``=ls`` in zsh.
+    ``shlex.quote`` does not quote plain words, but a plain word can have a meaning: ``2`` before
+    ``>``, ``A=b`` before a command, ``if``, ``=ls`` in zsh.
     """
     import shlex
 
@@ -77,10 +79,10 @@ def quote(value: str) -> str:
 
 
 def fill_script(script: str, fill: Callable[[Placeholder], str | None], where: str) -> str:
-    """``script`` with each placeholder replaced by the quoted answer of ``fill``.
+    """Replace each placeholder in ``script`` by the quoted result of ``fill``.
 
-    ``None`` leaves a placeholder as it is, as a part of the script. Raises
-    :class:`ConfigTemplateError`, which begins with ``where``, for one that cannot be made safe.
+    If ``fill`` returns ``None``, the placeholder stays part of the script. Raises
+    :class:`ConfigTemplateError`, which begins with ``where``, if no quoting is safe.
     """
     values: dict[int, str] = {}
     spans: dict[int, _Span] = {}
@@ -94,7 +96,7 @@ def fill_script(script: str, fill: Callable[[Placeholder], str | None], where: s
     substitute(script, collect)
     if not values:
         return script
-    quotes = _Reader(script, spans, where).read()
+    quotes = _Parser(script, spans, where).parse()
 
     def replace(placeholder: Placeholder) -> str | None:
         if placeholder.start not in values:
@@ -106,7 +108,7 @@ def fill_script(script: str, fill: Callable[[Placeholder], str | None], where: s
 
 
 class _Span:
-    """How far a placeholder reaches, and how to call it in a message."""
+    """The end of a placeholder, and its name in messages."""
 
     def __init__(self, placeholder: Placeholder) -> None:
         name, default = placeholder.name, placeholder.default
@@ -120,23 +122,23 @@ class _Span:
 
 
 class _Frame(Record):
-    """A stretch of commands or of text in double quotes; frames nest."""
+    """A list of commands, or a text in double quotes; frames nest."""
 
     double: bool = False
     closes: bool = False
-    """Whether a parenthesis ends it."""
+    """True if a parenthesis ends it."""
     subshell: bool = False
     command: bool = False
-    """Whether the current command has begun."""
+    """True if the current command has begun."""
     refused: str = ""
-    """Why none of its words may hold a value."""
+    """Why a value is not allowed in the current command; empty if it is."""
     data_from: int = 0
     word: int = 0
-    """Where the current word begins."""
+    """The start of the current word."""
 
 
-class _Reader:
-    """One reading of a script."""
+class _Parser:
+    """Parses a script once."""
 
     def __init__(self, text: str, spans: dict[int, _Span], where: str) -> None:
         self._text = text
@@ -145,8 +147,8 @@ class _Reader:
         self._frames = [_Frame()]
         self._quotes: dict[int, Quotes] = {}
 
-    def read(self) -> dict[int, Quotes]:
-        """In which quotes each placeholder stands."""
+    def parse(self) -> dict[int, Quotes]:
+        """Return the quotes around each placeholder."""
         at = 0
         while at < len(self._text) and len(self._quotes) < len(self._spans):
             frame = self._frames[-1]
@@ -165,14 +167,14 @@ class _Reader:
             if frame is None or frame.double or (inner is not None and inner.subshell):
                 continue
             if not frame.command:
-                self._refuse(at, "stands where a command begins")
+                self._refuse(at, "is where a command begins")
             if frame.refused:
                 self._refuse(at, frame.refused)
             if at < frame.data_from:
-                self._refuse(at, "stands in a format")
+                self._refuse(at, "is in a format")
             before = self._text[: frame.word].rstrip(_BLANKS + "\\\n")
             if before.endswith(("<", ">", "<&", ">&", ">|")):
-                self._refuse(at, "stands in a redirection")
+                self._refuse(at, "is in a redirection")
         self._quotes[at] = quotes
         return self._spans[at].end
 
@@ -189,7 +191,7 @@ class _Reader:
         if char in _SEPARATORS or char == ")":
             return self._separator(at)
         if self._text.startswith("((", at):
-            self._doubt(at, "stands in or behind arithmetic")
+            self._doubt(at, "is in or after arithmetic")
         if char == "(":
             self._frames.append(_Frame(closes=True, subshell=True))
             return at + 1
@@ -198,26 +200,26 @@ class _Reader:
         if self._text.startswith("\\\n", at):
             return self._escape(at)
         if self._text.startswith("[[", at):
-            self._doubt(at, "stands in or behind a test")
+            self._doubt(at, "is in or after a test")
         for skipped in (_OPENS, _ASSIGNMENT, _HARMLESS_SET):
             if match := _match(skipped, self._text, at):
                 return match.end()
         frame.command, frame.word = True, at
         if closing := _match(_CLOSES, self._text, at):
-            frame.refused = f"stands behind '{closing.group()}'"
+            frame.refused = f"follows '{closing.group()}'"
             return closing.end()
         return self._command(at, frame)
 
     def _command(self, at: int, frame: _Frame) -> int:
         match = _match(_COMMAND, self._text, at)
         if match is None or match.end() in self._spans:
-            frame.refused = "stands in an assignment, or behind a command that is not a plain name"
+            frame.refused = "is in an assignment, or after a command that is not a plain name"
             return at
         name, end = match.group(), match.end()
         frame.refused = ""
         frame.data_from = end
-        if name in _CHANGES_THE_READING:
-            self._doubt(end, f"stands in or behind '{name}'")
+        if name in _CHANGES_PARSING:
+            self._doubt(end, f"is in or after '{name}'")
         if name == "printf":
             form = _match(_PRINTF, self._text, at)
             frame.data_from = form.end() if form else len(self._text)
@@ -233,15 +235,15 @@ class _Reader:
             frame.word = at + 1
             return at + 1
         if char == "(":
-            self._doubt(at, "stands in or behind parentheses that are no command by themselves")
+            self._doubt(at, "is in or after parentheses that are not a subshell")
         if redirection := _match(_REDIRECTION, self._text, at):
             return self._redirection(redirection, frame)
         if char == "#" and at == frame.word:
             return self._comment(at)
         if at == frame.word and self._text.startswith("[[", at):
-            self._doubt(at, "stands in or behind a test")
+            self._doubt(at, "is in or after a test")
         if char == "{" and at == frame.word and self._text[at + 1 : at + 2] in (" ", "\t", "\n"):
-            self._doubt(at, "stands behind a brace that may begin a block")
+            self._doubt(at, "follows a brace that may begin a block")
         if char == "'":
             return self._single(at)
         if char == '"':
@@ -250,34 +252,34 @@ class _Reader:
         return self._anywhere(at)
 
     def _anywhere(self, at: int) -> int:
-        """What means the same inside and outside of double quotes."""
+        """Parse a character that has the same meaning inside and outside of double quotes."""
         match self._text[at]:
             case "\\":
                 return self._escape(at)
             case "$":
                 return self._dollar(at)
             case "`":
-                self._doubt(at, "stands in or behind backquotes")
+                self._doubt(at, "is in or after backquotes")
         return at + 1
 
     def _redirection(self, match: re.Match[str], frame: _Frame) -> int:
         at, end = match.span()
         if match.group().startswith("<<") and match.group() != "<<<":
-            self._doubt(at, "stands in or behind a here-document")
+            self._doubt(at, "is in or after a here-document")
         frame.word = end
         return end
 
     def _separator(self, at: int) -> int:
         frame = self._frames[-1]
         if self._text.startswith("&>", at):
-            self._doubt(at, "stands behind '&>', which not every shell knows")
+            self._doubt(at, "follows '&>', which not every shell supports")
         if self._text[at] == ")":
             if not frame.closes:
-                self._doubt(at, "stands behind a parenthesis that nothing opened")
+                self._doubt(at, "follows an unmatched closing parenthesis")
             self._frames.pop()
             if frame.subshell:
                 outer = self._frames[-1]
-                outer.command, outer.refused = True, "stands behind a subshell"
+                outer.command, outer.refused = True, "follows a subshell"
                 outer.word = at + 1
         else:
             frame.command, frame.refused = False, ""
@@ -291,31 +293,31 @@ class _Reader:
 
     def _escape(self, at: int) -> int:
         if at + 1 in self._spans:
-            self._refuse(at + 1, "stands behind a backslash")
+            self._refuse(at + 1, "follows a backslash")
         if self._text.startswith("\\\n#", at):
-            self._doubt(at, "stands behind a '#' that may be a comment or not")
+            self._doubt(at, "follows a '#' that may or may not begin a comment")
         return at + 2
 
     def _dollar(self, at: int) -> int:
         if at + 1 in self._spans:
-            self._refuse(at + 1, "stands behind a dollar sign")
+            self._refuse(at + 1, "follows a dollar sign")
         following = self._text[at + 1 : at + 2]
         if _match(_SUBSCRIPT, self._text, at):
-            self._doubt(at, "stands in or behind a subscript")
+            self._doubt(at, "is in or after a subscript")
         if plain := _match(_PLAIN_EXPANSION, self._text, at) or _match(
             _PLAIN_ARITHMETIC, self._text, at
         ):
             return plain.end()
         if following == "{":
-            self._doubt(at, "stands in or behind an expansion that holds quotes or others")
+            self._doubt(at, "is in or after an expansion that contains quotes or other expansions")
         if self._text.startswith("$((", at):
-            self._doubt(at, "stands in or behind arithmetic")
+            self._doubt(at, "is in or after arithmetic")
         if following == "'" and not self._frames[-1].double:
-            self._doubt(at, "stands in or behind $'…', which not every shell knows")
+            self._doubt(at, "is in or after $'…', which not every shell supports")
         if following == "(":
             self._frames.append(_Frame(closes=True))
             return at + 2
-        # `$#` begins no comment, `$$` no second expansion.
+        # `$#` does not begin a comment, and `$$` not a second expansion.
         return at + (2 if following and following in "#$?!*@-" else 1)
 
     def _comment(self, at: int) -> int:
@@ -323,11 +325,11 @@ class _Reader:
         end = newline if newline >= 0 else len(self._text)
         for start in self._spans:
             if at < start < end:
-                self._refuse(start, "stands in a comment")
+                self._refuse(start, "is in a comment")
         return end
 
     def _doubt(self, at: int, why: str) -> None:
-        """From here on the reading is not certain; :meth:`read` ends if nothing follows."""
+        """Refuse every placeholder from here on, since parsing is no longer certain."""
         for start in sorted(self._spans):
             if start >= at:
                 self._refuse(start, why)

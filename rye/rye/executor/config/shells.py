@@ -1,8 +1,8 @@
 """Which text of a command line a shell will parse.
 
-A shell may stand behind others (``env``, ``nice``, ``docker exec box``), so it is looked for in
-the whole command line, by name or by path. To take a program for a shell costs a pair of quotes;
-to overlook one would let a parameter run as code.
+A shell may be wrapped in other commands (``env``, ``nice``, ``docker exec box``), so the whole
+command line is searched for one, by name or by path. A program that is mistaken for a shell gets an
+unnecessary pair of quotes; an overlooked shell would run a parameter as code.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-_POSIX = (
-    r"(?i)(?:r?bash|sh|dash|ash|hush|posh|yash|r?ksh|[mlo]ksh|pdksh|r?zsh)(?:-?[0-9.]+)?(?:\.exe)?"
-)
-_OTHER = r"(?i)(?:fish|t?csh|rc|es|elvish|nu|xonsh|pwsh|powershell|cmd)(?:-?[0-9.]+)?(?:\.exe)?"
-# These hand the text after an option to a shell that they choose.
-_HANDS_ON = {
+_POSIX_NAMES = "r?bash|sh|dash|ash|hush|posh|yash|r?ksh|[mlo]ksh|pdksh|r?zsh"
+_OTHER_NAMES = "fish|t?csh|rc|es|elvish|nu|xonsh|pwsh|powershell|cmd"
+_VERSION = r"(?:-?[0-9.]+)?(?:\.exe)?"
+_POSIX = f"(?i)(?:{_POSIX_NAMES}){_VERSION}"
+_OTHER = f"(?i)(?:{_OTHER_NAMES}){_VERSION}"
+_SHELL = f"(?i)(?:{_POSIX_NAMES}|{_OTHER_NAMES}){_VERSION}"
+# These pass the text after an option to a shell of their choice.
+_PASSES_ON = {
     "su": ("-c", "--command", "--session-command"),
     "runuser": ("-c", "--command", "--session-command"),
     "script": ("-c", "--command"),
     "flock": ("-c", "--command"),
     "env": ("-S", "--split-string"),
 }
-# A shell behind one of these is the command. Other words of a command line are looked at only for
-# a POSIX shell with a script: a word with such a name there may be anything.
+# A shell after one of these is the command. Elsewhere in a command line only a POSIX shell with a
+# script is recognized, since a word with the name of a shell may be any argument.
 _WRAPPERS = frozenset((
     "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "sudo", "doas", "chroot", "busybox",
     "ionice", "taskset", "chrt", "unshare", "nsenter", "bwrap", "docker", "podman", "kubectl",
     "time", "strace",
 ))  # fmt: skip
-# These make one text of all their arguments and hand it to a shell.
+# These join their arguments into one text and pass it to a shell.
 _JOINS = frozenset(("ssh", "rsh", "mosh", "watch", "parallel"))
 _OTHER_SCRIPT_FLAG = r"(?i)-\w*c|--?command|/[ck]|--?encodedcommand"
 _TAKES_A_FILE = ("--rcfile", "--init-file")
@@ -73,7 +75,7 @@ _PROGRAMS = frozenset((
     "toybox", "trickle", "ts-node", "tsx", "unbuffer", "unshare", "uv", "uvx", "valgrind", "vi",
     "view", "vim", "vimdiff", "watch", "wish", "xargs", "xdg-open", "xterm",
 ))  # fmt: skip
-_TAKE_CODE = _BUILTINS | _PROGRAMS | _WRAPPERS | _JOINS | _HANDS_ON.keys()
+_TAKE_CODE = _BUILTINS | _PROGRAMS | _WRAPPERS | _JOINS | _PASSES_ON.keys()
 
 
 def takes_code(command: str) -> bool:
@@ -85,18 +87,17 @@ def takes_code(command: str) -> bool:
 
 def is_shell(command: str) -> bool:
     """True if a program, given by name or path, is a shell."""
-    name = _base(command)
-    return re.fullmatch(_POSIX, name) is not None or re.fullmatch(_OTHER, name) is not None
+    return re.fullmatch(_SHELL, _base(command)) is not None
 
 
 class ShellText(Record, frozen=True):
-    """Where a shell finds what it parses."""
+    """Where a shell finds the text that it parses."""
 
     place: Literal["argument", "stdin"]
     index: int
-    """Of the argument; 0 is the command itself. Without meaning for ``stdin``."""
+    """Of the argument; 0 is the command itself. Unused for ``stdin``."""
     quotable: bool
-    """Whether its quotes are those of POSIX."""
+    """True if the shell has the quotes of POSIX."""
     shell: str
 
 
@@ -116,8 +117,8 @@ def shell_texts(argv: Sequence[str]) -> tuple[ShellText, ...]:
             found += [
                 ShellText("argument", later, False, name) for later in range(index + 1, len(argv))
             ]
-        elif commands and name in _HANDS_ON:
-            flags = "|".join(map(re.escape, _HANDS_ON[name]))
+        elif commands and name in _PASSES_ON:
+            flags = "|".join(map(re.escape, _PASSES_ON[name]))
             found += _marked(argv, index, name, rf"(?s:(?:{flags}).*)")
     return tuple(found)
 
@@ -127,7 +128,7 @@ def _base(word: str) -> str:
 
 
 def _posix_text(argv: Sequence[str], start: int, shell: str) -> list[ShellText]:
-    """Options go on after ``-c``: the script is the first word that is none."""
+    """Options may follow ``-c``: the script is the first word that is not an option."""
     has_script = reads_stdin = False
     index = start + 1
     while index < len(argv):
@@ -143,7 +144,7 @@ def _posix_text(argv: Sequence[str], start: int, shell: str) -> list[ShellText]:
         if not word.startswith("--"):
             has_script |= word[0] == "-" and "c" in word
             reads_stdin |= word[0] == "-" and "s" in word
-            # `-euo pipefail`: the name of an option follows as a word of its own.
+            # `-euo pipefail`: the name of an option follows as a separate word.
             index += word.count("o") + word.count("O")
         index += 1
     if has_script:
@@ -154,7 +155,7 @@ def _posix_text(argv: Sequence[str], start: int, shell: str) -> list[ShellText]:
 
 
 def _marked(argv: Sequence[str], start: int, name: str, flag: str) -> list[ShellText]:
-    """Every word from a flag on, the flag included, for it may hold the script itself."""
+    """Every word from the flag on, including the flag, which may contain the script."""
     for index in range(start + 1, len(argv)):
         if re.fullmatch(flag, argv[index]):
             return [ShellText("argument", later, False, name) for later in range(index, len(argv))]

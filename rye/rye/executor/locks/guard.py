@@ -21,7 +21,7 @@ from rye.executor.locks.verify import Breach, IntegrityVerifier, Violation
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
 
-# Each hint is followed by the command that pins the tool as it is.
+# Each hint is followed by the command that pins the tool as it is now.
 _WORST_FIRST: tuple[tuple[Breach, type[LockError], str], ...] = (
     (Breach.MALFORMED, LockCorruptError, "make it again with"),
     (

@@ -1,9 +1,10 @@
 """``PrimitiveExecutor``: a call is prepared, run and finished.
 
 A call is prepared on the event loop's thread, which takes a fraction of a millisecond. A call with
-many dependencies to verify would block the loop, so it is prepared in a worker thread. That thread
-has a :class:`Preparer` to itself, with separate caches, and is the only one that touches it: the
-two threads share nothing but the frozen context, and no lock is needed.
+many dependencies would block the loop, so they are verified in a worker thread. This thread has a
+:class:`Preparer` with separate caches, which no other thread uses. The two threads share nothing
+but frozen records, so no lock is needed. Parameters, which the caller may change at any time, stay
+on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from rye.executor.config.environment import ChainEnvironment
 from rye.executor.run.failure import failure_of
 from rye.executor.run.finish import result_of, save_lock
 from rye.executor.run.outcome import Outcome, outcome_of
-from rye.executor.run.prepare import CallOptions, Preparation, PreparedCall, Preparer
+from rye.executor.run.prepare import (
+    CallOptions,
+    Preparation,
+    PreparedCall,
+    Preparer,
+    VerifiedChain,
+)
 from rye.executor.run.primitives import PRIMITIVE_MAP, OnOutput, PrimitivePool
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement, Metadata
@@ -114,8 +121,7 @@ class PrimitiveExecutor:
             try:
                 call = preparation.prepare(parameters, few=True)
             except ManyDependencies:
-                preparation = await worker.start(item_id, options)
-                call = await worker.prepare(preparation, parameters)
+                call = preparation.complete(await worker.verify(item_id, options), parameters)
             if dry_run:
                 from rye.executor.run.plan import planned
 
@@ -168,7 +174,8 @@ class _Worker:
     """A thread and a :class:`Preparer` that only this thread touches.
 
     Both are made when they are first needed, and end with the worker. Calls wait for their turn.
-    Cancelling a call does not stop its step in the thread, but nothing uses the result.
+    A call that is cancelled while the thread works for it does not stop the thread; the result is
+    dropped.
     """
 
     def __init__(self, context: Context, primitives: Mapping[str, type[Any]]) -> None:
@@ -177,22 +184,16 @@ class _Worker:
         self._preparer: Preparer | None = None
         self._threads: ThreadPoolExecutor | None = None
 
-    async def start(self, item_id: str, options: CallOptions) -> Preparation:
-        """A preparation for :meth:`prepare`."""
-        return await self._run(lambda: Preparation(self._own_preparer(), item_id, options))
-
-    async def prepare(
-        self, preparation: Preparation, parameters: Mapping[str, Any] | None
-    ) -> PreparedCall:
-        """``preparation.prepare(parameters)``, with any number of dependencies."""
-        return await self._run(lambda: preparation.prepare(parameters))
+    async def verify(self, item_id: str, options: CallOptions) -> VerifiedChain:
+        """:meth:`Preparation.verify`, for any number of dependencies."""
+        return await self._run(lambda: Preparation(self._own_preparer(), item_id, options).verify())
 
     async def save_lock(self, call: PreparedCall, outcome: Outcome) -> Outcome:
         """:func:`rye.executor.run.finish.save_lock`, which waits for the disk."""
         return await self._run(lambda: save_lock(self._own_preparer().locks, call, outcome))
 
     async def flush(self) -> None:
-        """Write what the next process can use to the disk cache, if anything was prepared."""
+        """Write what the next process can use to the disk cache, if the thread was used."""
         if self._threads is not None:
             await self._run(lambda: self._own_preparer().flush())
 
@@ -207,5 +208,5 @@ class _Worker:
         if self._threads is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._threads = ThreadPoolExecutor(1, thread_name_prefix="rye-prepare")
+            self._threads = ThreadPoolExecutor(1, thread_name_prefix="rye-verify")
         return get_running_loop().run_in_executor(self._threads, work)

@@ -1,6 +1,6 @@
 """An event loop that a signal shuts down cleanly.
 
-A signal handler that raises would interrupt the loop's own code at any instruction. Here the signal
+A signal handler that raises would interrupt the loop's code at any instruction. Here the signal
 cancels the task, which can clean up, and the handler is called after the loop has closed.
 """
 

@@ -3,14 +3,14 @@
 ::
 
     resolve → lock → chain → confirm → validate → anchor → dependencies      verify()
-    → parameters → environment → config                                     prepare()
+    → parameters → environment → config                                     complete()
 
 Every way to a tool goes through here: ``execute()``, the blocking call and a dry run prepare it;
 ``rye lock``, ``rye chain`` and ``rye show`` verify it. A pin can therefore never accept what a call
 refuses.
 
 Nothing here is shared between threads. A :class:`Preparer`, with all its caches, belongs to one
-thread at a time; see ``run/execute.py`` for the thread that prepares large calls.
+thread at a time; see ``run/execute.py`` for the thread that verifies large calls.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PreparedCall(Record, frozen=True, kw_only=True):
 
     @property
     def needs_lock(self) -> bool:
-        """True if a success is to be pinned."""
+        """True if a success must be pinned."""
         return self.options.locked and self.lock is None and self.chain[0].path is not None
 
 
@@ -134,15 +134,24 @@ class Preparation:
     def prepare(
         self, parameters: Mapping[str, Any] | None = None, *, few: bool = False
     ) -> PreparedCall:
-        """Verify the chain, and complete it with parameters, environment and config.
+        """Verify the chain, and complete it.
 
         Raises a ``RyeError``, or a ``LiluxError`` for a ``.env`` that cannot be used. With ``few``
         it raises ``ManyDependencies`` for a call that would block an event loop.
         """
-        parts = self._preparer
         check_timeout(self._options.timeout)
-        verified = self.verify(few=few)
+        return self.complete(self.verify(few=few), parameters)
+
+    def complete(
+        self, verified: VerifiedChain, parameters: Mapping[str, Any] | None = None
+    ) -> PreparedCall:
+        """Add parameters, environment and config; the last part of :meth:`prepare`.
+
+        ``verified`` may come from another preparer.
+        """
+        parts = self._preparer
         chain, anchor = verified.chain, verified.anchor
+        self.chain = chain
         given = parts.parameters.admit(chain[0], parameters)
         environment = parts.environments.resolve(chain)
         return PreparedCall(

@@ -38,8 +38,8 @@ _BUILT_IN = {
 
 
 class PrimitiveMap(Mapping[str, "type[Any]"]):
-    """Item id → class. A class is imported on first use; entry points are searched only for an id
-    that is not Lilux's.
+    """Item id → class. A class is imported on first use. Entry points are searched only for an id
+    that is not one of Lilux's.
 
     A lookup raises ``UnknownPrimitiveError`` for an entry point that cannot be used, ``KeyError``
     for an unknown id.
@@ -70,7 +70,10 @@ class PrimitivePool:
         self._objects: dict[str, Any] = {}
 
     async def run(self, config: ExecutionConfig, on_output: OnOutput | None = None) -> Any:
-        """Call the primitive and return its result. ``on_output`` is ignored by those without."""
+        """Call the primitive and return its result.
+
+        A primitive without ``on_output`` is called without it.
+        """
         primitive = self._objects.get(config.primitive_id)
         if primitive is None:
             primitive = self._classes[config.primitive_id]()
@@ -81,7 +84,8 @@ class PrimitivePool:
 
     async def aclose(self) -> None:
         """Close idle connections and helpers; the primitives may be used again."""
-        for primitive in self._objects.values():
+        # A copy: a call may add a primitive while another one closes.
+        for primitive in tuple(self._objects.values()):
             close = getattr(primitive, "aclose", None) or getattr(primitive, "close", None)
             if close is not None:
                 await close()

@@ -73,7 +73,7 @@ def add(invocation: Invocation, key: str, owner: str | None, as_json: bool) -> N
 
     PATH is the owner's public_key.pem, or a .toml file from another trust store. FINGERPRINT
     approves a key that this project lists in .ai/trusted_keys. Make sure that you know the owner:
-    what they sign can run with all your rights.
+    what they sign can run with all your permissions.
 
     \b
     Examples:

@@ -115,7 +115,11 @@ def test_an_unusable_entry_is_listed_with_its_fault(by_alice: Console) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["add", "nope.pem"], 4, "cannot trust this key: cannot read "),
+        (
+            ["add", "nope.pem"],
+            4,
+            "cannot trust 'nope.pem': there is no such file; pass a public key ",
+        ),
         (["add", "0123456789abcdef"], 4, "key 0123456789abcdef is not in "),
         (["remove", "0123456789abcdef"], 4, "it is not in the trust store; list the keys with: "),
         (["remove", "../x"], 4, "'../x' is not a fingerprint; list the keys with: "),

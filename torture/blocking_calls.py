@@ -69,7 +69,7 @@ def interrupted(times: int, _folder: Path) -> Outcome:
     before = Baseline()
     failures: list[str] = []
     for turn in range(times):
-        mark = Mark(numbers)
+        mark = Mark()
         with _caller(mark) as caller:
             time.sleep(numbers.uniform(0, 0.04))
             for _ in range(1 + turn % 3):
@@ -89,7 +89,7 @@ def run_interrupted(times: int, folder: Path) -> Outcome:
     project.command("tools/tree", "/bin/sh", "-c", Mark.named("$0").tree(), "{mark}")
     failures: list[str] = []
     for turn in range(times):
-        mark = Mark(numbers)
+        mark = Mark()
         with (
             default_signals(),
             subprocess.Popen(
@@ -129,7 +129,7 @@ def killed(times: int, _folder: Path) -> Outcome:
     failures: list[str] = []
     reported = 0
     for turn in range(times):
-        mark, victim = Mark(numbers), VICTIMS[turn % len(VICTIMS)]
+        mark, victim = Mark(), VICTIMS[turn % len(VICTIMS)]
         with _caller(mark) as caller:
             time.sleep(numbers.uniform(0, 0.02))
             if victim == "caller":

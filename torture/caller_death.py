@@ -29,7 +29,7 @@ def killed(times: int, _folder: Path) -> Outcome:
     failures: list[str] = []
     took: list[float] = []
     for turn in range(times):
-        jobs, detached = Mark(numbers), Mark(numbers)
+        jobs, detached = Mark(), Mark()
         with subprocess.Popen(
             children.command("caller_death", jobs.text, detached.text),
             env=children.environment(),

@@ -26,7 +26,7 @@ def at_random(times: int, _folder: Path) -> Outcome:
 async def _cancel(times: int, numbers: random.Random) -> list[str]:
     failures: list[str] = []
     for _ in range(0, times, AT_ONCE):
-        mark, kept = Mark(numbers), Mark(numbers)
+        mark, kept = Mark(), Mark()
         other = asyncio.create_task(_run(f"sleep 0.1 {kept.text}; echo kept"))
         found = await asyncio.gather(
             *(_cancel_one(mark, numbers.uniform(0, 0.04)) for _ in range(AT_ONCE))

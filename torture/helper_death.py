@@ -48,7 +48,7 @@ async def _kill_repeatedly(times: int, numbers: random.Random) -> tuple[list[str
     for turn in range(times):
         failures += await _works(primitive, f"after {turn} deaths")
         parts = await asyncio.to_thread(only_helper)
-        mark = Mark(numbers)
+        mark = Mark()
         calls = [
             asyncio.create_task(primitive.execute(_job(mark, numbers)))
             for _ in range(CALLS_IN_FLIGHT)
@@ -105,7 +105,7 @@ def starting(times: int, _folder: Path) -> Outcome:
     before = Baseline()
     failures: list[str] = []
     for turn in range(times):
-        mark = Mark(numbers)
+        mark = Mark()
         with _without_stderr(), ProcClient(timeout=TIMEOUT_SECONDS) as client:
             with contextlib.suppress(OSError):
                 client.send("exec", command="sh", args=["-c", mark.tree()])

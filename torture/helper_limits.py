@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import re
 import shutil
 import tempfile
@@ -20,7 +19,6 @@ from processes import wait_until
 from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome, ScenarioSkippedError
 
-SEED = 20261116
 JOBS = 60
 ORPHANS = 40
 # A user without processes on this machine: the limit of processes is per user.
@@ -39,7 +37,7 @@ def descriptors(times: int, folder: Path) -> Outcome:
     failures: list[str] = []
     for turn in range(times):
         with _limited(folder, f"ulimit -n {24 + 8 * (turn % 12)}"):
-            failures += asyncio.run(_crowd(turn))
+            failures += asyncio.run(_crowd())
     return Outcome(tried=times * JOBS, failures=(*failures, *before.leftovers()))
 
 
@@ -56,7 +54,7 @@ def threads(times: int, folder: Path) -> Outcome:
             as_user = f"{setpriv} --reuid={UNUSED_USER} --clear-groups"
             limited = f'exec {as_user} {prlimit} --nproc={limit}:{limit} {binary} "$@" 2>/dev/null'
             with _limited(folder, limited):
-                failures += asyncio.run(_crowd(turn, helper_may_fail=True))
+                failures += asyncio.run(_crowd(helper_may_fail=True))
     return Outcome(tried=times * JOBS, failures=(*failures, *before.leftovers()))
 
 
@@ -69,9 +67,9 @@ def orphans(times: int, folder: Path) -> Outcome:
     return Outcome(tried=times * ORPHANS, failures=tuple(failures))
 
 
-async def _crowd(turn: int, *, helper_may_fail: bool = False) -> list[str]:
+async def _crowd(*, helper_may_fail: bool = False) -> list[str]:
     primitive = SubprocessPrimitive()
-    mark = Mark(random.Random(SEED + turn))
+    mark = Mark()
     tree = {"command": "sh", "args": ["-c", mark.tree("echo done")], "render": False}
 
     async def one(number: int) -> list[str]:
@@ -109,7 +107,7 @@ async def _recovers(primitive: SubprocessPrimitive) -> list[str]:
 
 async def _leave_many(go: Path, *, hogs: int) -> list[str]:
     primitive = SubprocessPrimitive()
-    mark = Mark(random.Random(SEED + hogs))
+    mark = Mark()
     script = (
         f"i=0; while [ $i -lt {ORPHANS} ]; do (setsid sleep 60 {mark.text} &); i=$((i+1)); done\n"
         f"echo > {go}.up; while [ ! -e {go} ]; do sleep 0.01; done"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
+import secrets
 import signal
 import time
 from collections.abc import Callable
@@ -54,11 +54,12 @@ def _descriptors() -> int:
 class Mark:
     """A unique number on the command line of ``sleep``, by which its processes are found.
 
-    ``sleep`` adds it to its duration.
+    ``sleep`` adds it to its duration. It does not come from a seed: scenarios that run at the same
+    time would find each other's processes.
     """
 
-    def __init__(self, numbers: random.Random) -> None:
-        self.text = f"0.000{numbers.getrandbits(60):019}"
+    def __init__(self) -> None:
+        self.text = f"0.000{secrets.randbits(60):019}"
 
     @classmethod
     def named(cls, text: str) -> Mark:

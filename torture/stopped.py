@@ -39,11 +39,10 @@ ENDS = ("timeout", "cancel", "close")
 def ended(times: int, _folder: Path) -> Outcome:
     """End stopped groups, children and jobs that ignore SIGTERM, by timeout, cancel and close."""
     before = Baseline()
-    numbers = random.Random(SEED)
     failures: list[str] = []
     for turn in range(times):
         kind, end = KINDS[turn % len(KINDS)], ENDS[turn // len(KINDS) % len(ENDS)]
-        mark = Mark(numbers)
+        mark = Mark()
         failure = asyncio.run(_end(kind(mark), mark, end))
         if failure is not None:
             failures.append(f"{kind.__name__.strip('_')} by {end}: {failure}")
@@ -90,7 +89,7 @@ def helper_stopped(times: int, _folder: Path) -> Outcome:
     # A tenth of the usual timeouts, so that more rounds fit.
     with patch.object(session, "SILENCE_SECONDS", 0.9), patch.object(session, "END_SECONDS", 1):
         for turn in range(times):
-            mark, part = Mark(numbers), PARTS[turn % len(PARTS)]
+            mark, part = Mark(), PARTS[turn % len(PARTS)]
             found = asyncio.run(_stop_part(part, mark, numbers))
             failures += [
                 f"a stopped {part}: {sentence}" for sentence in (*found, *mark.leftovers())

@@ -108,7 +108,9 @@ def test_a_shadow_with_the_same_content_does_not_match_the_pin(console: Console)
     assert console.project.run("team/hello").success
     shadow = console.path / ".ai" / "tools" / "team" / "runner.yaml"
     shadow.write_bytes(runtime.read_bytes())
-    assert console("chain", "team/hello").code == 5
+    done = console("chain", "team/hello")
+    assert done.code == 5
+    assert done.stdout.count(", pinned in another space\n") == 1
     locked = {each["item_id"]: each["locked"] for each in console.json("chain", "team/hello")}
     assert locked == {"team/hello": True, "team/runner": False, SUBPROCESS: True}
 

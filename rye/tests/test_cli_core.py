@@ -63,6 +63,7 @@ def test_without_arguments_the_help_is_printed(in_process: InProcessRye) -> None
         (["frobnicate"], "no such command 'frobnicate'; see `rye --help`"),
         (["run"], "missing argument 'ITEM'; see `rye run --help`"),
         (["run", "x", "--params"], "option '--params' requires an argument; see `rye run --help`"),
+        (["completion"], "missing argument '{bash|zsh|fish}'; see `rye completion --help`"),
         (["--colour"], "no such option '--colour'; see `rye --help`"),
     ],
 )

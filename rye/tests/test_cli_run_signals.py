@@ -128,6 +128,21 @@ def test_only_the_first_signal_is_raised() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_signal_that_an_extension_turns_into_another_exception_is_not_lost() -> None:
+    class Panic(BaseException):
+        pass
+
+    def panic_when_interrupted() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except Interrupted as error:
+            raise Panic from error
+
+    with usual_signals(), pytest.raises(Interrupted) as caught, Interruption():
+        panic_when_interrupted()
+    assert caught.value.exit_code == 130
+
+
 def test_a_signal_during_a_weakref_callback_is_not_lost() -> None:
     def callback(_: object) -> None:
         signal.raise_signal(signal.SIGINT)

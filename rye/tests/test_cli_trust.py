@@ -115,7 +115,11 @@ def test_an_unusable_entry_is_listed_with_its_fault(by_alice: Console) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["add", "nope.pem"], 4, "cannot trust this key: cannot read "),
+        (
+            ["add", "nope.pem"],
+            4,
+            "cannot trust 'nope.pem': there is no such file; pass a public key ",
+        ),
         (["add", "0123456789abcdef"], 4, "key 0123456789abcdef is not in "),
         (["remove", "0123456789abcdef"], 4, "it is not in the trust store; list the keys with: "),
         (["remove", "../x"], 4, "'../x' is not a fingerprint; list the keys with: "),
@@ -166,6 +170,27 @@ def test_others_trust_a_shared_key_after_they_approve_it(console: Console, tmp_p
     assert other("verify").code == 4
     assert other(*command).code == 0
     assert other("verify").code == 0
+
+
+def test_a_shared_key_stays_trusted_by_its_owner(console: Console) -> None:
+    console("trust", "share", "--owner", "alice")
+
+    listed = [key for key in console.json("trust", "list") if key["owner"] == "alice"]
+
+    assert [(key["trusted"], key["own"]) for key in listed] == [(True, True)]
+    assert "approve" not in console("trust", "list").stderr
+    assert "approve" not in console("doctor").stdout
+
+
+def test_a_key_that_the_user_added_needs_no_approval(by_alice: Console) -> None:
+    list_key(by_alice)
+    (by_alice.path / "alice.pem").write_bytes(ALICE.public)
+    by_alice("trust", "add", "alice.pem", "--owner", "alice")
+
+    hers = [key for key in by_alice.json("trust", "list") if key["owner"] == "alice"]
+
+    assert [(key["trusted"], key["own"]) for key in hers] == [(True, False)] * 2
+    assert "approve" not in by_alice("doctor").stdout
 
 
 def test_only_the_public_key_is_shared(console: Console) -> None:

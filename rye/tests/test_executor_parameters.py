@@ -64,9 +64,7 @@ def test_all_issues_are_reported_at_once_without_values_and_nothing_runs(project
     assert len(result.metadata["issues"]) == 4
     assert result.error is not None
     assert result.error.startswith("wrong parameters for 'tools/show': parameters")
-    assert result.error.endswith(
-        f"; call it as its schema says, see {project.path}/.ai/tools/tools/show.yaml"
-    )
+    assert result.error.endswith(f"; follow the schema in {project.path}/.ai/tools/tools/show.yaml")
     assert "s3cret" not in repr(result)
     assert not (project.path / "ran").exists()
 

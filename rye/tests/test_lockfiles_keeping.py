@@ -117,7 +117,7 @@ def test_frozen_mode_refuses_a_tool_without_a_lockfile(project: Project) -> None
     assert result.metadata["error_type"] == "LockMissingError"
     assert result.error == (
         "'tools/hello' 1.0.0 has no lockfile, and frozen mode requires one; "
-        "make one and commit it: rye lock tools/hello"
+        "create and commit it: rye lock tools/hello"
     )
     assert result.metadata["lockfile"] == str(project.lockfile("tools/hello"))
 

@@ -105,7 +105,8 @@ def test_a_change_that_is_not_signed_is_tampering(project: Project) -> None:
     lockfile = project.lockfile("tools/hello")
     assert refused(project.run("tools/hello"), "LockTamperedError") == (
         f"lockfile {lockfile}: 'tools/hello' is pinned as {pinned}, but {tool} is {found}, "
-        "not validly signed (changed): it was tampered with; restore the file; or review it, and "
+        "not validly signed (changed): an unsigned edit or tampering; "
+        "restore the file; or review it, and "
         f"accept it with: rye sign {tool} && rye lock --update tools/hello"
     )
 

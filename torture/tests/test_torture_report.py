@@ -101,8 +101,15 @@ def test_a_descriptor_that_stays_open_is_noticed() -> None:
     assert before.leftovers() == []
 
 
+def test_scenarios_with_the_same_seed_have_different_marks() -> None:
+    random.seed(1)
+    first = Mark()
+    random.seed(1)
+    assert first.text != Mark().text
+
+
 def test_a_process_that_stays_alive_is_noticed() -> None:
-    mark = Mark(random.Random())
+    mark = Mark()
 
     async def leave_one() -> None:
         await SubprocessPrimitive().spawn("sleep", ["60", mark.text])

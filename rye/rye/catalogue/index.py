@@ -26,7 +26,7 @@ FileStamp = tuple[int, int, int, int, int]
 so each file has a stamp."""
 FolderStamps = tuple[tuple[str, Stamp], ...]
 Row = tuple[Summary, bool, FileStamp | None]
-"""The first three fields of a :class:`IndexRecord`."""
+"""The first three fields of an :class:`IndexRecord`."""
 
 _NO_DETAIL = "[null, {}]"
 _FIELDS = len(Texts._fields)

@@ -15,7 +15,7 @@ _LIMITS = (
     ("exclusiveMaximum", "below {}"),
     ("multipleOf", "a multiple of {}"),
     ("maxLength", "at most {} characters"),
-    ("pattern", "like {}"),
+    ("pattern", "matching {}"),
     ("maxItems", "at most {} of them"),
 )
 _MISSING: Any = object()

@@ -108,7 +108,8 @@ def _report_misuse(error: click.ClickException, arguments: list[str]) -> int:
         path = context.command_path
     else:
         path = " ".join(["rye", *[name for name in arguments if name in _COMMANDS][:1]])
-    message = error.format_message().rstrip(".")
+    # The metavar of an argument with choices already lists them.
+    message = error.format_message().partition(". Choose from:")[0].rstrip(".")
     message = f"{message[:1].lower()}{message[1:]}"
     see = " See" if message.endswith("?") else "; see"
     print_error(f"{message}{see} `{path} --help`")

@@ -21,7 +21,7 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 from lilux.primitives.signing.identity import PUBLIC_KEY_FILE
-from lilux.record import Record
+from lilux.record import Record, replaced
 
 from rye.cache.disk import DiskCache
 from rye.context import Context
@@ -182,7 +182,7 @@ class TrustStore:
                 source.entry(stem, listing, state.approvals, self.disk_cache)
                 for stem in listing.stems
             ]
-        return tuple(entries)
+        return tuple([_trusted_like_others(entry, entries) for entry in entries])
 
     def problems(self) -> tuple[str, ...]:
         """Look again, and return why whole folders cannot be used, and what to do."""
@@ -295,6 +295,15 @@ class TrustStore:
         problem = folder.look()[1].problem
         if problem:
             raise KeyStoreError(f"key {stem} is not trusted yet: {problem}")
+
+
+def _trusted_like_others(entry: KeyEntry, entries: Sequence[KeyEntry]) -> KeyEntry:
+    """Mark a key that a project lists as trusted if the user owns it or has added it."""
+    if entry.trusted or entry.problem:
+        return entry
+    same = [other for other in entries if other.public_key == entry.public_key]
+    trusted = [other for other in same if other.is_trusted_in(())]
+    return replaced(entry, trusted=bool(trusted), own=any(other.own for other in trusted))
 
 
 def _unlink(path: Path) -> bool:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def command(invocation: Invocation, folder: str | None, as_json: bool) -> None:
     """Set up a project in DIR, by default the current directory.
 
-    Creates .ai/tools, your signing key if you have none, and a first tool that you can run. What
-    exists is left unchanged, so it is safe to run the command again.
+    Creates .ai/tools, your signing key if you have none, and a first tool that you can run.
+    Existing files are not changed, so it is safe to run the command again.
 
     \b
     Examples:

@@ -73,7 +73,7 @@ def add(invocation: Invocation, key: str, owner: str | None, as_json: bool) -> N
 
     PATH is the owner's public_key.pem, or a .toml file from another trust store. FINGERPRINT
     approves a key that this project lists in .ai/trusted_keys. Make sure that you know the owner:
-    what they sign can run with all your rights.
+    what they sign can run with all your permissions.
 
     \b
     Examples:
@@ -82,12 +82,18 @@ def add(invocation: Invocation, key: str, owner: str | None, as_json: bool) -> N
     """
     import re
 
+    from rye.errors import KeyStoreError
     from rye.trust.key_format import FINGERPRINT
     from rye.trust.operations import trust_add, trust_list
 
     context = invocation.context
     path = Path.cwd() / key
     by_name = re.fullmatch(FINGERPRINT, key) is not None and not path.exists()
+    if not by_name and not path.exists():
+        raise KeyStoreError(
+            f"cannot trust {key!r}: there is no such file",
+            hint="pass a public key file, or the fingerprint of a key that the project lists",
+        )
     if by_name and owner is not None:
         raise click.UsageError("--owner is only for a key file; the project names the owner")
     trusted = {entry.fingerprint for entry in trust_list(context) if entry.is_trusted_in(())}

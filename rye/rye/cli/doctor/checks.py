@@ -175,7 +175,7 @@ def _trust_store(context: Context) -> Iterator[Finding]:
                 f"if you know that the key is theirs, run: rye trust add {entry.fingerprint}",
             )
     if not faults:
-        count = sum(entry.trusted for entry in entries)
+        count = len({entry.fingerprint for entry in entries if entry.trusted})
         yield ok("trust store", f"{count} trusted {'key' if count == 1 else 'keys'}")
 
 

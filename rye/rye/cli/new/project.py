@@ -1,4 +1,4 @@
-"""Set up a project for ``rye init``. What exists is left unchanged."""
+"""Set up a project for ``rye init``. Existing files are not changed."""
 
 from __future__ import annotations
 

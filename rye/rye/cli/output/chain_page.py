@@ -101,7 +101,8 @@ def _pin(element: InspectedElement) -> str:
     if element.locked is None:
         return ""
     if element.pinned and not element.locked:
-        return f"pinned as {element.pinned[:_DIGITS]}"
+        same = element.pinned == element.integrity
+        return "pinned in another space" if same else f"pinned as {element.pinned[:_DIGITS]}"
     return "pinned" if element.locked else "not pinned"
 
 

@@ -114,7 +114,8 @@ def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str,
 
 def _pinned(tool: InspectedElement) -> str:
     if tool.pinned and not tool.locked:
-        return f"to different content ({tool.pinned[:12]})"
+        same = tool.pinned == tool.integrity
+        return "in another space" if same else f"to different content ({tool.pinned[:12]})"
     return "yes" if tool.locked else "no; the first successful run pins it"
 
 

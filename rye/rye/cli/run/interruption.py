@@ -36,7 +36,8 @@ class Interruption:
     """A context in the main thread that raises signals as :class:`Interrupted`.
 
     Where Python cannot raise, as in a weak reference callback, the exception is raised again a
-    moment later. Signals that were ignored at the start, as by ``nohup``, stay ignored.
+    moment later. An extension module may turn it into another exception; that one is replaced at
+    the end. Signals that were ignored at the start, as by ``nohup``, stay ignored.
     """
 
     def __init__(self) -> None:
@@ -55,12 +56,14 @@ class Interruption:
                 signal.signal(number, self._on_signal)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if signal.SIGALRM in self._before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, before in self._before.items():
             signal.signal(number, before)
         sys.unraisablehook = self._hook
+        if self._received is not None and error and not isinstance(error, Interrupted):
+            raise Interrupted(self._received) from error
 
     def end(self, number: int) -> None:
         """End the call as if that signal had arrived."""

@@ -82,7 +82,7 @@ def _target_rows(plan: Mapping[str, Any]) -> Rows:
         import shlex
 
         yield "command", shlex.join(map(str, plan["argv"]))
-        yield "directory", str(plan["cwd"])
+        yield "directory", str(plan["cwd"]).removesuffix("/.")
         yield "stdin", f"{plan['stdin_bytes']} bytes" if plan["stdin_bytes"] else ""
     elif "request" in plan:
         yield from _request_rows(plan["request"])

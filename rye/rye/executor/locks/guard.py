@@ -67,7 +67,7 @@ class LockGuard:
                 raise LockMissingError(
                     f"{tool.item_id!r} {version} has no lockfile, and frozen mode requires one",
                     lockfile=self._lockfiles.path_for(tool.item_id, version),
-                    hint=f"make one and commit it: {_command('rye lock', tool.item_id)}",
+                    hint=f"create and commit it: {_command('rye lock', tool.item_id)}",
                 )
             return None
         if known is not None and self._is_confirmed(lock, known):

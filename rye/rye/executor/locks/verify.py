@@ -130,7 +130,7 @@ def _differences(
         breach = Breach.TAMPERED
         message = (
             f"{resolution.item_id!r} is pinned as {pinned}, but {resolution.path} is {found}, "
-            f"not validly signed ({verdict.standing.value}): it was tampered with"
+            f"not validly signed ({verdict.standing.value}): an unsigned edit or tampering"
         )
     yield Violation(
         breach=breach,

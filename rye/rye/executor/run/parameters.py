@@ -85,9 +85,7 @@ class ParameterGate:
             raise ParameterError(
                 f"wrong parameters for {tool.item_id!r}",
                 result.errors,
-                hint=f"call it as its schema says, see {tool.path}"
-                if tool.path
-                else "pass a JSON object",
+                hint=f"follow the schema in {tool.path}" if tool.path else "pass a JSON object",
             )
         return dict(given)
 

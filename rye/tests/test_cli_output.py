@@ -176,3 +176,23 @@ def test_colour_and_weight_are_combined(monkeypatch: pytest.MonkeyPatch) -> None
 def test_json_escapes_lone_surrogates(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"a": "\udc80ä", "b": Path("/x")})
     assert json.loads(capsys.readouterr().out) == {"a": "\udc80ä", "b": "/x"}
+
+
+@pytest.mark.parametrize("character", ["\x9b", "\u202e", "\u2028", "\u2029", "\x7f", "\u2066"])
+def test_text_of_a_file_cannot_control_the_terminal_through_json(
+    project: Project, in_process: InProcessRye, character: str
+) -> None:
+    description = f"looks{character}harmless"
+    project.tool(
+        "odd.yaml",
+        f"""version: "1.0.0"
+tool_type: shell
+executor_id: rye/core/primitives/subprocess
+description: {json.dumps(description)}
+config: {{command: "true"}}
+""",
+    )
+    for arguments in (["list", "--json"], ["tools"], ["show", "odd", "--json"]):
+        done = in_process(*arguments)
+        assert done.stdout.replace("\n", "").isprintable()
+        assert description in json.dumps(json.loads(done.stdout), ensure_ascii=False)

@@ -138,7 +138,7 @@ def test_a_signal_that_an_extension_turns_into_another_exception_is_not_lost() -
         except Interrupted as error:
             raise Panic from error
 
-    with usual_signals(), pytest.raises(Interrupted) as caught, Interruption():
+    with default_signals(), pytest.raises(Interrupted) as caught, Interruption():
         panic_when_interrupted()
     assert caught.value.exit_code == 130
 

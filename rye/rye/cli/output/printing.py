@@ -142,12 +142,21 @@ def print_json(value: Any) -> None:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON that stdout can encode in any locale; lone surrogates are escaped."""
+    """Return JSON that stdout can encode in any locale, and that no terminal or reader obeys.
+
+    Every character that is not printable is escaped: lone surrogates, control characters of a
+    terminal, and characters that reorder text or end a line.
+    """
     import json
 
     ascii_only = (sys.stdout.encoding or "").replace("-", "").lower() != "utf8"
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only, default=_json_default)
-    return text.encode("utf-8", "backslashreplace").decode()
+    if text.replace("\n", "").isprintable():
+        return text
+    # Outside strings, JSON has no other characters than printable ones and the line ends of indent.
+    return "".join(
+        one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text
+    )
 
 
 def _json_default(value: Any) -> Any:

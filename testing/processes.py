@@ -32,7 +32,7 @@ def pid_in(path: Path) -> psutil.Process:
     return psutil.Process(int(path.read_text()))
 
 
-def helper_tree(keeper_pid: int) -> list[psutil.Process]:
+def helper_processes(keeper_pid: int) -> list[psutil.Process]:
     """Return the processes of the helper, from the one that was started down to the worker."""
 
     def below(process: psutil.Process) -> Iterator[psutil.Process]:

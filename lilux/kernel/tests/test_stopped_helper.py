@@ -14,7 +14,7 @@ from interrupts import interrupt_when
 from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive, session
 from process_transports import Execute
-from processes import Tree, assert_gone, helper_tree, is_alive, wait_until
+from processes import Tree, assert_gone, helper_processes, is_alive, wait_until
 
 SILENT = (
     "lilux-proc did not answer during a call; its processes are being ended; "
@@ -58,7 +58,7 @@ def helper_processes() -> list[psutil.Process]:
     """Keeper, guardian and worker of the only helper."""
     children = psutil.Process().children()
     (keeper,) = [one for one in children if one.name() == "lilux-proc" and is_alive(one)]
-    return helper_tree(keeper.pid)
+    return helper_processes(keeper.pid)
 
 
 def by_pid(processes: list[psutil.Process]) -> dict[str, psutil.Process]:

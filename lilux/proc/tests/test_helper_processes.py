@@ -13,14 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 from proc_client import ProcClient, find_binary
-from processes import Tree, assert_gone, helper_tree, wait_until
+from processes import Tree, assert_gone, helper_processes, wait_until
 
 NAMES = ("keeper", "guardian", "worker")
 NOBODY = 65534
 
 
 def helper_processes(client: ProcClient) -> dict[str, psutil.Process]:
-    return dict(zip(NAMES, helper_tree(client.process.pid), strict=True))
+    return dict(zip(NAMES, helper_processes(client.process.pid), strict=True))
 
 
 @pytest.mark.parametrize("stopped", [["guardian"], ["worker"], ["guardian", "worker"]])
@@ -75,8 +75,8 @@ def test_only_root_can_read_the_memory_of_the_helper(tmp_path: Path) -> None:
         as_other_user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     with subprocess.Popen([*as_other_user, binary, "serve"], stdin=subprocess.PIPE) as helper:
         try:
-            wait_until(lambda: len(helper_tree(helper.pid)) == len(NAMES), "the helper is running")
-            for process in helper_tree(helper.pid):
+            wait_until(lambda: len(helper_processes(helper.pid)) == len(NAMES), "the helper is running")
+            for process in helper_processes(helper.pid):
                 assert process.uids().effective == (NOBODY if as_other_user else os.geteuid())
                 owners = {
                     name: Path(f"/proc/{process.pid}/{name}").stat().st_uid

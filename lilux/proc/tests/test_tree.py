@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from proc_client import ProcClient, find_binary
-from processes import Tree, assert_gone, helper_tree, is_alive, pid_in, wait_until
+from processes import Tree, assert_gone, helper_processes, is_alive, pid_in, wait_until
 
 
 def test_timeout_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
@@ -90,7 +90,7 @@ def test_sigkill_of_any_process_of_the_helper_ends_the_whole_tree(
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
-    own = dict(zip(("keeper", "guardian", "worker"), helper_tree(linux.process.pid), strict=True))
+    own = dict(zip(("keeper", "guardian", "worker"), helper_processes(linux.process.pid), strict=True))
     own[victim].send_signal(signal.SIGKILL)
     assert_gone({**processes, **own})
 
@@ -100,7 +100,7 @@ def test_killing_guardian_and_worker_together_ends_their_session(
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
-    _, guardian, worker = helper_tree(linux.process.pid)
+    _, guardian, worker = helper_processes(linux.process.pid)
     for victim in (guardian, worker):
         victim.send_signal(signal.SIGKILL)
     # No process is left that knows of those in other sessions.
@@ -139,7 +139,7 @@ def test_without_subreapers_the_process_group_is_ended(tree: Tree, how: str) -> 
         job = client.send("exec", command="sh", args=["-c", tree.script()], timeout=timeout)
         processes = tree.processes()
         escaped = [processes.pop("own_session"), processes.pop("daemon")]
-        keeper, worker = helper_tree(client.process.pid)
+        keeper, worker = helper_processes(client.process.pid)
         match how:
             case "cancel":
                 client.send("cancel", target=job)
@@ -250,7 +250,7 @@ def test_death_of_the_helper_ends_a_job_that_keeps_its_background(
     script = f"echo $$ > {tmp_path}/pid; exec sleep 600"
     linux.send("exec", command="sh", args=["-c", script], background="keep")
     job = pid_in(tmp_path / "pid")
-    own = helper_tree(linux.process.pid)
+    own = helper_processes(linux.process.pid)
     (own[0] if victim == "keeper" else own[-1]).kill()
     assert_gone({"job": job})
 
@@ -305,7 +305,7 @@ def test_a_job_that_forks_as_fast_as_it_can_is_ended(linux: ProcClient) -> None:
     storm = "i=0; while [ $i -lt 5000 ]; do (setsid sleep 60 &) ; i=$((i+1)); done"
     answer = linux.exec("sh", "-c", storm, timeout=0.5)
     assert answer.header["timed_out"] is True
-    worker = helper_tree(linux.process.pid)[-1]
+    worker = helper_processes(linux.process.pid)[-1]
     assert worker.children(recursive=True) == []
 
 
@@ -345,7 +345,7 @@ def test_orphans_are_found_whenever_the_worker_is_killed(tree: Tree) -> None:
             script = "(setsid sleep 600 &); (setsid sleep 600 &); echo up; exec sleep 600"
             client.send("exec", command="sh", args=["-c", script], stream=True)
             assert client.receive().payload == b"up\n"
-            own = helper_tree(client.process.pid)
+            own = helper_processes(client.process.pid)
             below = own[-1].children(recursive=True)
             assert len(below) == 3
             own[-1].kill()

@@ -18,7 +18,7 @@ from table import Row, alternating_medians, finish
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from proc_client import ProcClient
-from processes import lineage
+from processes import helper_processes
 
 ROUNDS = 400
 TRUE = "/bin/true"
@@ -167,7 +167,7 @@ def large_caller() -> list[Row]:
 
 def memory_of(client: ProcClient) -> float:
     """Return the memory of the helper's processes in MiB; shared memory is counted once."""
-    return sum(p.memory_full_info().pss for p in lineage(client.process.pid)) / MIB
+    return sum(p.memory_full_info().pss for p in helper_processes(client.process.pid)) / MIB
 
 
 def memory() -> list[Row]:
@@ -176,7 +176,7 @@ def memory() -> list[Row]:
         idle = memory_of(client)
         for _ in range(200):
             client.send("exec", command="sleep", args=["600"])
-        worker = lineage(client.process.pid)[-1]
+        worker = helper_processes(client.process.pid)[-1]
         while len(worker.children()) < 200:
             time.sleep(0.01)
         busy = memory_of(client)

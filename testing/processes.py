@@ -32,7 +32,7 @@ def pid_in(path: Path) -> psutil.Process:
     return psutil.Process(int(path.read_text()))
 
 
-def lineage(keeper_pid: int) -> list[psutil.Process]:
+def helper_processes(keeper_pid: int) -> list[psutil.Process]:
     """Return the processes of the helper, from the one that was started down to the worker."""
 
     def below(process: psutil.Process) -> Iterator[psutil.Process]:
@@ -73,14 +73,14 @@ class Tree:
         return {name: pid_in(self.folder / name) for name in self.NAMES}
 
 
-def assert_gone(processes: dict[str, psutil.Process], seconds: float = 15) -> None:
+def assert_ended(processes: dict[str, psutil.Process], seconds: float = 15) -> None:
     """Wait until all processes have ended; fail with the names of those still alive."""
 
     def left() -> list[str]:
         return [name for name, process in processes.items() if is_alive(process)]
 
     try:
-        wait_until(lambda: not left(), "all gone", seconds)
+        wait_until(lambda: not left(), "all have ended", seconds)
     except AssertionError:
         survivors = left()
         for name in survivors:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
-from processes import lineage, wait_until
+from processes import helper_processes, wait_until
 from rye_command import COMMAND, environment, usual_signals
 from rye_project import Project
 
@@ -153,7 +153,7 @@ def _kill_part(caller: int, victim: str) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             processes = [psutil.Process(caller)]
             for child in processes[0].children():
-                processes += lineage(child.pid)
+                processes += helper_processes(child.pid)
             if len(processes) > VICTIMS.index(victim):
                 processes[VICTIMS.index(victim)].kill()
                 return

@@ -14,7 +14,7 @@ import psutil
 from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive
 from proc_client import ProcClient
-from processes import is_alive, lineage, wait_until
+from processes import helper_processes, is_alive, wait_until
 
 from torture.leftovers import Baseline, Mark
 from torture.scenario import Outcome
@@ -93,7 +93,7 @@ def only_helper() -> list[psutil.Process]:
         return [p for p in psutil.Process().children() if p.name() == "lilux-proc" and is_alive(p)]
 
     wait_until(lambda: len(helpers()) == 1, "exactly one helper runs")
-    return lineage(helpers()[0].pid)
+    return helper_processes(helpers()[0].pid)
 
 
 def starting(times: int, _folder: Path) -> Outcome:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 from lilux.primitives.subprocess import SubprocessPrimitive
-from processes import lineage
+from processes import helper_processes
 from rye_project import Project
 
 from torture.leftovers import MIB, Baseline
@@ -67,7 +67,7 @@ def _memory() -> dict[str, int]:
     gc.collect()
     own = psutil.Process()
     helpers = [child for child in own.children() if child.name() == "lilux-proc"]
-    below = [process for helper in helpers for process in lineage(helper.pid)]
+    below = [process for helper in helpers for process in helper_processes(helper.pid)]
     names = ["the caller", *("keeper", "guardian", "worker")[: len(below)]]
     return {
         name: process.memory_info().rss for name, process in zip(names, [own, *below], strict=False)

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from loopback_http import LoopbackServer, respond
-from processes import lineage, pid_in, wait_until
+from processes import helper_processes, pid_in, wait_until
 from rye.executor.run.result import ExecutionResult
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 from secret_hunt import SECRETS, Hunt, marked_project
@@ -70,7 +70,7 @@ def test_a_secret_shows_on_no_command_line_nor_in_an_unrelated_process(
         assert SECRETS["the declared variable"] in own
         assert hunt.command_lines() > 3
         keeper = next(parent for parent in reversed(job.parents()) if parent.name() == "lilux-proc")
-        helpers = lineage(keeper.pid)
+        helpers = helper_processes(keeper.pid)
         assert len(helpers) == 3
         hunt.environments(helpers)
         # Every tool has the user's variables; what another one declares or is given, it has not.

@@ -17,7 +17,7 @@ from interrupts import interrupt_when
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.subprocess import BlockingSubprocess, SubprocessResult
 from process_transports import open_transport
-from processes import Tree, assert_gone, is_alive, wait_until
+from processes import Tree, assert_ended, is_alive, wait_until
 from scarce_descriptors import descriptors_left
 
 
@@ -143,7 +143,7 @@ def test_the_death_of_the_caller_by_sigkill_ends_the_job(tmp_path: Path) -> None
     finally:
         caller.kill()
         caller.wait()
-    assert_gone(processes)
+    assert_ended(processes)
 
 
 def test_a_forked_child_does_not_keep_the_helper_alive() -> None:

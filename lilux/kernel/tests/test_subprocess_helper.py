@@ -18,7 +18,7 @@ from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive
 from lilux.primitives.subprocess.binary import find_helper
 from process_transports import Execute
-from processes import Tree, assert_gone, is_alive, lineage, pid_in, wait_until
+from processes import Tree, assert_ended, helper_processes, is_alive, pid_in, wait_until
 
 
 def own_helpers() -> list[psutil.Process]:
@@ -70,12 +70,12 @@ def test_the_death_of_any_part_of_the_helper_is_reported_and_the_next_call_works
             primitive.execute({"command": "sh", "args": ["-c", tree.script()]})
         )
         processes = await asyncio.to_thread(tree.processes)
-        lineage(own_helpers()[0].pid)[victim].kill()
+        helper_processes(own_helpers()[0].pid)[victim].kill()
         with pytest.raises(HelperError) as raised:
             await call
         assert str(raised.value) == DIED
         assert (await primitive.execute({"command": "echo", "args": ["again"]})).stdout == "again\n"
-        assert_gone(processes)
+        assert_ended(processes)
 
     asyncio.run(main())
 
@@ -228,7 +228,7 @@ asyncio.run(main())
     processes = tree.processes()
     caller.send_signal(signal.SIGKILL)
     caller.wait()
-    assert_gone(processes)
+    assert_ended(processes)
     spawned = pid_in(spawned_pid)
     assert is_alive(spawned)
     spawned.kill()
@@ -260,7 +260,7 @@ asyncio.run(main())
         caller.kill()
         caller.wait()
         caller.stdout.close()
-        assert_gone({str(process.pid): process for process in helper})
+        assert_ended({str(process.pid): process for process in helper})
         for process in family:
             if is_alive(process):
                 process.kill()
@@ -305,7 +305,7 @@ def test_secrets_are_not_in_the_command_line_or_environment_of_the_helper(
             )
         )
         await asyncio.to_thread(pid_in, tmp_path / "pid")
-        for process in lineage(own_helpers()[0].pid):
+        for process in helper_processes(own_helpers()[0].pid):
             shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
             shown += Path(f"/proc/{process.pid}/environ").read_bytes()
             assert b"S3CRET" not in shown

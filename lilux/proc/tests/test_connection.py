@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from proc_client import ProcClient, find_binary
-from processes import lineage, pid_in, wait_until
+from processes import helper_processes, pid_in, wait_until
 
 
 def test_concurrent_requests_get_their_own_answers(client: ProcClient) -> None:
@@ -167,7 +167,7 @@ def test_idle_threads_end_after_a_burst(linux: ProcClient) -> None:
         linux.send("exec", command="sleep", args=["0.5"])
     for _ in range(150):
         linux.receive()
-    worker = lineage(linux.process.pid)[-1]
+    worker = helper_processes(linux.process.pid)[-1]
     wait_until(lambda: worker.num_threads() < 50, "idle threads have ended")
     assert linux.exec("echo", "on").stdout == b"on\n"
 
@@ -203,7 +203,7 @@ def test_command_lines_and_environments_of_the_helper_contain_no_secrets_of_jobs
         # Empty while the kernel replaces the shell with sleep.
         environment = Path(f"/proc/{job.pid}/environ")
         wait_until(partial(contains, environment, "S3CRET-variable"), "the job has its secret")
-    for process in lineage(client.process.pid):
+    for process in helper_processes(client.process.pid):
         shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         shown += Path(f"/proc/{process.pid}/environ").read_bytes()
         assert b"S3CRET" not in shown
@@ -217,14 +217,14 @@ def test_nothing_polls_while_jobs_wait(linux: ProcClient, tmp_path: Path) -> Non
 
     def switches() -> dict[str, int]:
         found = {}
-        for process in lineage(linux.process.pid):
+        for process in helper_processes(linux.process.pid):
             for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
                 fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
                 found[str(status)] = int(fields["voluntary_ctxt_switches"])
         return found
 
     def settled() -> bool:
-        states = {task for p in lineage(linux.process.pid) for task in [p.status()]}
+        states = {task for p in helper_processes(linux.process.pid) for task in [p.status()]}
         return states == {"sleeping"}
 
     wait_until(settled, "every process of the helper is asleep")
@@ -237,7 +237,7 @@ def test_nothing_polls_while_jobs_wait(linux: ProcClient, tmp_path: Path) -> Non
 def test_closing_the_connection_ends_the_helper_with_success(client: ProcClient) -> None:
     client.exec("true")
     client.send("exec", command="sleep", args=["600"])
-    own = lineage(client.process.pid)
+    own = helper_processes(client.process.pid)
     assert client.close() == 0
     wait_until(
         lambda: not any(process.is_running() for process in own),
@@ -247,7 +247,7 @@ def test_closing_the_connection_ends_the_helper_with_success(client: ProcClient)
 
 def test_ctrl_c_at_the_terminal_of_the_caller_does_not_reach_the_helper(client: ProcClient) -> None:
     client.exec("true")
-    groups = {os.getpgid(process.pid) for process in lineage(client.process.pid)}
+    groups = {os.getpgid(process.pid) for process in helper_processes(client.process.pid)}
     assert os.getpgrp() not in groups
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from proc_client import ProcClient
-from processes import is_alive, lineage, pid_in, wait_until
+from processes import helper_processes, is_alive, pid_in, wait_until
 
 MB = 1_000_000
 
@@ -37,7 +37,7 @@ os.write(1, digest.hexdigest().encode())
 def peak_memory(client: ProcClient) -> int:
     """The sum of the peak resident memory of the helper's processes, in bytes."""
     peaks = []
-    for process in lineage(client.process.pid):
+    for process in helper_processes(client.process.pid):
         status = Path(f"/proc/{process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         peaks.append(int(line.split()[1]) * 1024)

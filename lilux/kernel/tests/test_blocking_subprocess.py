@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -104,6 +106,36 @@ def test_starting_twice_leaves_one_helper() -> None:
         blocking.start_early()
         wait_until(lambda: len(helpers()) == 1, "one helper")
         assert blocking.execute({"command": "true"}).success
+
+
+def test_an_answer_that_came_before_the_end_of_the_helper_is_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing fails, because the helper has ended; its answer can still be read."""
+    header = {
+        "id": 1,
+        "kind": "result",
+        "success": True,
+        "return_code": 0,
+        "duration_ms": 1.5,
+        "timed_out": False,
+        "signal": None,
+        "stdout_bytes": 4,
+        "truncated": {"stdout": 0, "stderr": 0},
+        "tree": {"known_by": "subreaper", "ended": 0, "survivors": []},
+    }
+    head = json.dumps(header).encode()
+    answer = tmp_path / "answer"
+    answer.write_bytes(struct.pack("<II", len(head) + 8, len(head)) + head + b"done")
+    binary = tmp_path / "lilux-proc"
+    binary.write_text(f"#!/bin/sh\nexec cat {answer}\n")
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with BlockingSubprocess() as blocking:
+        blocking.start_early()
+        children = psutil.Process().children()
+        wait_until(lambda: not any(map(is_alive, children)), "the helper has ended")
+        assert blocking.execute({"command": "true"}).stdout == "done"
 
 
 def test_a_job_after_close_starts_another_helper() -> None:

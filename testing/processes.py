@@ -73,7 +73,7 @@ class Tree:
         return {name: pid_in(self.folder / name) for name in self.NAMES}
 
 
-def assert_gone(processes: dict[str, psutil.Process], seconds: float = 15) -> None:
+def assert_ended(processes: dict[str, psutil.Process], seconds: float = 15) -> None:
     """Wait until all processes have ended; fail with the names of those still alive."""
 
     def left() -> list[str]:

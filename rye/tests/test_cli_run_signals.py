@@ -18,7 +18,7 @@ from typing import IO
 
 import psutil
 import pytest
-from processes import Tree, assert_gone, is_alive, pid_in, wait_until
+from processes import Tree, assert_ended, is_alive, pid_in, wait_until
 from rye.cli.output.progress import RunningTime
 from rye.cli.run.interruption import Interrupted, Interruption
 from rye.cli.run.live_output import LiveOutput
@@ -200,7 +200,7 @@ def test_killing_the_command_ends_the_whole_tree(project: Project, tree: Tree) -
     with started(project, "run", "tools/tree") as command:
         processes = tree.processes()
         command.kill()
-        assert_gone(processes)
+        assert_ended(processes)
 
 
 def test_an_ignored_hang_up_stays_ignored(project: Project, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from loopback_http import LoopbackServer, respond
-from processes import Tree, assert_gone
+from processes import Tree, assert_ended
 from rye.executor.run.result import ExecutionResult
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project
 
@@ -169,7 +169,7 @@ def test_cancellation_ends_the_whole_tree_and_is_raised(project: Project) -> Non
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert_gone(processes)
+            assert_ended(processes)
 
     asyncio.run(call())
     assert not project.lockfile("tools/tree").exists()

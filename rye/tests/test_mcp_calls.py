@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult
 from mcp_session import ERAS, HANDSHAKE, connected, text_of
-from processes import Tree, assert_gone, wait_until
+from processes import Tree, assert_ended, wait_until
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
@@ -247,7 +247,7 @@ def test_cancelling_a_call_ends_the_whole_tree(project: Project, tmp_path: Path,
             running = await asyncio.to_thread(tree.processes)
             calling.cancel()
             await asyncio.wait([calling])
-            await asyncio.to_thread(assert_gone, running)
+            await asyncio.to_thread(assert_ended, running)
             # The server still works.
             assert (await client.list_tools()).tools
 
@@ -286,4 +286,4 @@ def test_closing_the_connection_ends_running_tools(project: Project, tmp_path: P
 
     running = asyncio.run(run())
     wait_until(lambda: running, "the tree started")
-    assert_gone(running)
+    assert_ended(running)

@@ -24,7 +24,7 @@ from mcp_session import (
     over_http,
     text_of,
 )
-from processes import Tree, assert_gone, wait_until
+from processes import Tree, assert_ended, wait_until
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
@@ -139,7 +139,7 @@ def test_cancelling_a_call_ends_the_whole_tree(project: Project, tmp_path: Path,
             running = await asyncio.to_thread(tree.processes)
             calling.cancel()
             await asyncio.wait([calling])
-            await asyncio.to_thread(assert_gone, running)
+            await asyncio.to_thread(assert_ended, running)
             assert (await client.list_tools()).tools
 
     asyncio.run(run())
@@ -159,7 +159,7 @@ def test_a_client_that_disconnects_ends_the_whole_tree(
             # The connection is dropped without a cancel message.
             calling.cancel()
             await asyncio.wait([calling])
-            await asyncio.to_thread(assert_gone, running)
+            await asyncio.to_thread(assert_ended, running)
 
     asyncio.run(run())
 
@@ -211,7 +211,7 @@ def test_a_signal_ends_calls_streams_and_the_server(
 
     ended_by, running, answer = asyncio.run(run())
     assert ended_by is signal.SIGTERM
-    assert_gone(running)
+    assert_ended(running)
     assert text_of(answer) == "the call was cancelled; call again if the result is still needed"
     # The server did not have to wait for the shutdown timeout.
     assert "timeout graceful shutdown exceeded" not in caplog.text

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from mcp_session import ERAS, Wired, command, environment, over_stdio, text_of, wired
-from processes import Tree, assert_gone
+from processes import Tree, assert_ended
 from rye.mcp import stdio_streams
 from rye.mcp.process import StopSignals
 from rye.mcp.settings import ServerSettings
@@ -89,7 +89,7 @@ def test_a_disconnect_stops_the_server_and_everything_it_runs(
 
     running, ended_by = asyncio.run(run())
     assert ended_by is None
-    assert_gone(running)
+    assert_ended(running)
 
 
 @pytest.fixture(params=[signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -129,7 +129,7 @@ def test_a_signal_stops_the_server_while_a_client_is_connected(
 
     running, ended_by = asyncio.run(run())
     assert ended_by is number
-    assert_gone(running)
+    assert_ended(running)
 
 
 def test_a_client_that_stops_reading_does_not_block_the_stop_of_the_server(

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import assert_gone, pid_in
+from processes import assert_ended, pid_in
 from rye_project import Project
 
 # The code of every server; TOOL is replaced by its handler of tools/call.
@@ -87,7 +87,7 @@ def test_structured_content_is_the_data(world: World) -> None:
 
     assert result.error is None
     assert result.data == {"got": {"a": [1, '"quotes" {mcp_server} ${HOME}']}, "name": "echo"}
-    assert_gone(world.server())
+    assert_ended(world.server())
 
 
 def test_text_content_is_printed_unchanged(world: World) -> None:
@@ -155,7 +155,7 @@ def test_a_silent_server_that_ignores_sigterm_is_killed_after_the_timeout(world:
         f"the MCP server {sys.executable!r} did not answer tools/call in time; "
         "raise mcp_server.timeout or mcp_server.start_timeout in the tool\n"
     )
-    assert_gone(world.server())
+    assert_ended(world.server())
 
 
 def test_a_server_that_does_not_read_stdin_does_not_block_the_call(world: World) -> None:
@@ -164,7 +164,7 @@ def test_a_server_that_does_not_read_stdin_does_not_block_the_call(world: World)
     result = world.project.run("tool", {"big": "x" * 1_000_000})
 
     assert "did not answer tools/call in time" in result.data["stderr"]
-    assert_gone(world.server())
+    assert_ended(world.server())
 
 
 def test_a_server_that_exits_or_breaks_the_protocol_is_reported(world: World) -> None:
@@ -190,7 +190,7 @@ def test_a_server_that_sends_too_much_is_ended(world: World) -> None:
         .data["stderr"]
         .endswith("sent more than 16777216 bytes during tools/call; request less data\n")
     )
-    assert_gone(world.server())
+    assert_ended(world.server())
 
 
 def test_a_server_that_is_not_installed_is_reported(world: World) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from interrupts import interrupt_when
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.subprocess import BlockingSubprocess, SubprocessResult
 from process_transports import open_transport
-from processes import Tree, assert_gone, is_alive, wait_until
+from processes import Tree, assert_ended, is_alive, wait_until
 from scarce_descriptors import descriptors_left
 
 
@@ -106,6 +108,36 @@ def test_starting_twice_leaves_one_helper() -> None:
         assert blocking.execute({"command": "true"}).success
 
 
+def test_an_answer_that_came_before_the_end_of_the_helper_is_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing fails, because the helper has ended; its answer can still be read."""
+    header = {
+        "id": 1,
+        "kind": "result",
+        "success": True,
+        "return_code": 0,
+        "duration_ms": 1.5,
+        "timed_out": False,
+        "signal": None,
+        "stdout_bytes": 4,
+        "truncated": {"stdout": 0, "stderr": 0},
+        "tree": {"known_by": "subreaper", "ended": 0, "survivors": []},
+    }
+    head = json.dumps(header).encode()
+    answer = tmp_path / "answer"
+    answer.write_bytes(struct.pack("<II", len(head) + 8, len(head)) + head + b"done")
+    binary = tmp_path / "lilux-proc"
+    binary.write_text(f"#!/bin/sh\nexec cat {answer}\n")
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with BlockingSubprocess() as blocking:
+        blocking.start_early()
+        children = psutil.Process().children()
+        wait_until(lambda: not any(map(is_alive, children)), "the helper has ended")
+        assert blocking.execute({"command": "true"}).stdout == "done"
+
+
 def test_a_job_after_close_starts_another_helper() -> None:
     blocking = BlockingSubprocess()
     for _ in range(2):
@@ -143,7 +175,7 @@ def test_the_death_of_the_caller_by_sigkill_ends_the_job(tmp_path: Path) -> None
     finally:
         caller.kill()
         caller.wait()
-    assert_gone(processes)
+    assert_ended(processes)
 
 
 def test_a_forked_child_does_not_keep_the_helper_alive() -> None:

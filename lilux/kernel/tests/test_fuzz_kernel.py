@@ -84,20 +84,20 @@ def frame(header: bytes, payload: bytes = b"") -> bytes:
 
 
 @pytest.fixture
-def lying_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What is written to this file is what the helper says."""
-    said = tmp_path / "said"
+def fake_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Replace the helper with one that sends the content of the returned file."""
+    answer = tmp_path / "answer"
     binary = tmp_path / "lilux-proc"
-    binary.write_text(f"#!/bin/sh\nhead -c 8 >/dev/null\nexec cat {said}\n")
+    binary.write_text(f"#!/bin/sh\nhead -c 8 >/dev/null\nexec cat {answer}\n")
     binary.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    return said
+    return answer
 
 
 def test_found_a_deeply_nested_answer_ends_the_call_and_does_not_hang_it(
-    lying_helper: Path, execute: Execute
+    fake_helper: Path, execute: Execute
 ) -> None:
-    lying_helper.write_bytes(frame(b"[" * 100_000))
+    fake_helper.write_bytes(frame(b"[" * 100_000))
     with pytest.raises(HelperError, match=r"^lilux-proc sent a malformed frame during a call"):
         execute({"command": "true"})
 
@@ -114,9 +114,9 @@ def test_found_a_deeply_nested_answer_ends_the_call_and_does_not_hang_it(
     ],
 )
 def test_found_an_answer_of_another_release_is_a_helper_error(
-    lying_helper: Path, op: str, header: dict[str, Any]
+    fake_helper: Path, op: str, header: dict[str, Any]
 ) -> None:
-    lying_helper.write_bytes(frame(json.dumps({"id": 1, "kind": "result"} | header).encode()))
+    fake_helper.write_bytes(frame(json.dumps({"id": 1, "kind": "result"} | header).encode()))
 
     async def call() -> None:
         primitive = SubprocessPrimitive()
@@ -137,7 +137,7 @@ def test_found_an_answer_of_another_release_is_a_helper_error(
     )
 
 
-def test_a_frame_that_promises_more_than_it_brings_takes_no_memory_for_it() -> None:
+def test_memory_of_the_helper_grows_with_the_bytes_received_not_with_the_announced_length() -> None:
     with ProcClient() as client:
         before = resident(client.process.pid)
         client.socket.sendall(struct.pack("<II", 500_000_000, 2) + b"{}" + b"x" * 1000)
@@ -147,7 +147,7 @@ def test_a_frame_that_promises_more_than_it_brings_takes_no_memory_for_it() -> N
 
 
 def resident(pid: int) -> int:
-    """Of the helper and all its own processes together."""
+    """Return the resident memory of the helper and all its processes, in bytes."""
     import psutil
 
     process = psutil.Process(pid)

@@ -18,7 +18,7 @@ from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive
 from lilux.primitives.subprocess.binary import find_helper
 from process_transports import Execute
-from processes import Tree, assert_gone, helper_processes, is_alive, pid_in, wait_until
+from processes import Tree, assert_ended, helper_processes, is_alive, pid_in, wait_until
 
 
 def own_helpers() -> list[psutil.Process]:
@@ -75,7 +75,7 @@ def test_the_death_of_any_part_of_the_helper_is_reported_and_the_next_call_works
             await call
         assert str(raised.value) == DIED
         assert (await primitive.execute({"command": "echo", "args": ["again"]})).stdout == "again\n"
-        assert_gone(processes)
+        assert_ended(processes)
 
     asyncio.run(main())
 
@@ -228,7 +228,7 @@ asyncio.run(main())
     processes = tree.processes()
     caller.send_signal(signal.SIGKILL)
     caller.wait()
-    assert_gone(processes)
+    assert_ended(processes)
     spawned = pid_in(spawned_pid)
     assert is_alive(spawned)
     spawned.kill()
@@ -260,7 +260,7 @@ asyncio.run(main())
         caller.kill()
         caller.wait()
         caller.stdout.close()
-        assert_gone({str(process.pid): process for process in helper})
+        assert_ended({str(process.pid): process for process in helper})
         for process in family:
             if is_alive(process):
                 process.kill()

@@ -73,13 +73,13 @@ pub enum Error {
     },
     /// The operation does not exist, or callers may not use it.
     UnknownOperation,
-    /// The text contains a byte that a C string cannot hold.
+    /// This field contains a NUL byte, which ends a C string.
     NulByte(String),
     /// The part before `=` of a bad name of an environment variable.
     EnvName(String),
     /// The pid is not positive.
     Pid(i32),
-    /// Process 1 is not to be killed.
+    /// Process 1 must not be killed.
     InitProcess,
     /// A number of seconds is out of range.
     Seconds {
@@ -151,8 +151,8 @@ impl Error {
         Self::Start(Box::new(reason.into()))
     }
 
-    /// The `error` field of a refusal. Whatever is neither the caller's mistake nor ours is
-    /// unavailable.
+    /// The `error` field of a refusal. An error that is neither the caller's mistake nor a defect of
+    /// this program is `Unavailable`.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::FrameTooShort(_)

@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 from proc_client import ProcClient, find_binary
-from processes import Tree, assert_gone, helper_processes, wait_until
+from processes import Tree, assert_ended, helper_processes, wait_until
 
 NAMES = ("keeper", "guardian", "worker")
 NOBODY = 65534
 
 
-def helper_processes(client: ProcClient) -> dict[str, psutil.Process]:
+def processes_by_name(client: ProcClient) -> dict[str, psutil.Process]:
     return dict(zip(NAMES, helper_processes(client.process.pid), strict=True))
 
 
@@ -29,16 +29,16 @@ def test_death_of_the_keeper_ends_the_whole_tree_while_others_are_stopped(
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
-    own = helper_processes(linux)
+    own = processes_by_name(linux)
     for name in stopped:
         own[name].suspend()
     own["keeper"].kill()
-    assert_gone({**processes, **own})
+    assert_ended({**processes, **own})
 
 
 def test_a_guardian_that_is_stopped_and_continued_keeps_its_worker(linux: ProcClient) -> None:
     linux.exec("true")
-    guardian = helper_processes(linux)["guardian"]
+    guardian = processes_by_name(linux)["guardian"]
     guardian.suspend()
     guardian.resume()
     wait_until(lambda: guardian.status() == psutil.STATUS_SLEEPING, "the guardian waits again")
@@ -48,14 +48,14 @@ def test_a_guardian_that_is_stopped_and_continued_keeps_its_worker(linux: ProcCl
 def test_the_process_of_a_job_is_killed_with_all_three(linux: ProcClient, tree: Tree) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
-    own = helper_processes(linux).values()
+    own = processes_by_name(linux).values()
     # Stopped first, and killed from the worker up, so that none can react to the death of another:
     # the death of the keeper would continue the guardian.
     for process in own:
         process.suspend()
     for process in reversed(own):
         process.send_signal(signal.SIGKILL)
-    assert_gone({"root": processes.pop("root")})
+    assert_ended({"root": processes.pop("root")})
     # No process is left that knows of the others.
     for process in processes.values():
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -75,7 +75,9 @@ def test_only_root_can_read_the_memory_of_the_helper(tmp_path: Path) -> None:
         as_other_user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     with subprocess.Popen([*as_other_user, binary, "serve"], stdin=subprocess.PIPE) as helper:
         try:
-            wait_until(lambda: len(helper_processes(helper.pid)) == len(NAMES), "the helper is running")
+            wait_until(
+                lambda: len(helper_processes(helper.pid)) == len(NAMES), "the helper is running"
+            )
             for process in helper_processes(helper.pid):
                 assert process.uids().effective == (NOBODY if as_other_user else os.geteuid())
                 owners = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from proc_client import ProcClient, find_binary
-from processes import Tree, assert_gone, wait_until
+from processes import Tree, assert_ended, wait_until
 
 LIMIT = 48
 ORPHANS = 60
@@ -97,4 +97,4 @@ def test_all_jobs_end_with_the_connection(tmp_path: Path, how: str) -> None:
                 client.process.kill()
             case "sigterm":
                 client.process.terminate()
-        assert_gone(processes)
+        assert_ended(processes)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from proc_client import ProcClient, find_binary
-from processes import Tree, assert_gone, helper_processes, is_alive, pid_in, wait_until
+from processes import Tree, assert_ended, helper_processes, is_alive, pid_in, wait_until
 
 
 def test_timeout_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
@@ -90,9 +90,11 @@ def test_sigkill_of_any_process_of_the_helper_ends_the_whole_tree(
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
-    own = dict(zip(("keeper", "guardian", "worker"), helper_processes(linux.process.pid), strict=True))
+    own = dict(
+        zip(("keeper", "guardian", "worker"), helper_processes(linux.process.pid), strict=True)
+    )
     own[victim].send_signal(signal.SIGKILL)
-    assert_gone({**processes, **own})
+    assert_ended({**processes, **own})
 
 
 def test_killing_guardian_and_worker_together_ends_their_session(
@@ -105,7 +107,7 @@ def test_killing_guardian_and_worker_together_ends_their_session(
         victim.send_signal(signal.SIGKILL)
     # No process is left that knows of those in other sessions.
     escaped = [processes.pop("own_session"), processes.pop("daemon")]
-    assert_gone(processes)
+    assert_ended(processes)
     for process in escaped:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
@@ -115,7 +117,7 @@ def test_sigterm_to_the_helper_ends_the_whole_tree(linux: ProcClient, tree: Tree
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
     linux.process.terminate()
-    assert_gone(processes)
+    assert_ended(processes)
 
 
 def test_death_of_the_caller_ends_the_whole_tree(tree: Tree) -> None:
@@ -129,7 +131,7 @@ def test_death_of_the_caller_ends_the_whole_tree(tree: Tree) -> None:
     processes = tree.processes()
     process.kill()
     process.wait()
-    assert_gone(processes)
+    assert_ended(processes)
 
 
 @pytest.mark.parametrize("how", ["timeout", "cancel", "close", "kill worker", "kill keeper"])
@@ -154,7 +156,7 @@ def test_without_subreapers_the_process_group_is_ended(tree: Tree, how: str) -> 
             if answer.id != job:
                 answer = client.receive()
             assert answer.header["tree"]["known_by"] == "process_group"
-        assert_gone(processes)
+        assert_ended(processes)
         for process in escaped:
             process.kill()
 
@@ -252,7 +254,7 @@ def test_death_of_the_helper_ends_a_job_that_keeps_its_background(
     job = pid_in(tmp_path / "pid")
     own = helper_processes(linux.process.pid)
     (own[0] if victim == "keeper" else own[-1]).kill()
-    assert_gone({"job": job})
+    assert_ended({"job": job})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program that changes its user")
@@ -296,7 +298,7 @@ def test_end_of_one_job_does_not_end_the_daemon_of_another(
     linux.send("cancel", target=running)
     linux.receive()
     linux.receive()
-    assert_gone(processes)
+    assert_ended(processes)
 
 
 def test_a_job_that_forks_as_fast_as_it_can_is_ended(linux: ProcClient) -> None:
@@ -349,7 +351,7 @@ def test_orphans_are_found_whenever_the_worker_is_killed(tree: Tree) -> None:
             below = own[-1].children(recursive=True)
             assert len(below) == 3
             own[-1].kill()
-            assert_gone({str(process.pid): process for process in [*own, *below]})
+            assert_ended({str(process.pid): process for process in [*own, *below]})
 
 
 def test_daemons_are_counted_for_the_right_job_when_many_jobs_end_at_once(
@@ -371,7 +373,7 @@ def test_interrupted_exec_command_ends_its_tree_and_reports_cancelled(tree: Tree
     printed, _ = process.communicate(timeout=15)
     assert '"cancelled":true' in printed
     assert process.returncode == 1
-    assert_gone(processes)
+    assert_ended(processes)
 
 
 def test_killing_the_exec_command_ends_its_tree(tree: Tree) -> None:
@@ -381,4 +383,4 @@ def test_killing_the_exec_command_ends_its_tree(tree: Tree) -> None:
     processes = tree.processes()
     process.kill()
     process.wait()
-    assert_gone(processes)
+    assert_ended(processes)

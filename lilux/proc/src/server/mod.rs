@@ -62,7 +62,7 @@ pub struct Server {
     events: Sender<Event>,
 }
 
-/// What a [`Server`] is made of.
+/// The parts of a [`Server`].
 pub struct ServerParts {
     /// Frames from the caller.
     pub reading: OwnedFd,

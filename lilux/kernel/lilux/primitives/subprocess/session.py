@@ -80,7 +80,7 @@ class Call:
         Raises :class:`HelperError` if there is none, or if it is not an answer to this request.
         """
         if self._answer is None:
-            # One lost connection ends many calls: each raises an exception of its own.
+            # One lost connection ends many calls, and each raises a separate exception.
             error = self._error or HelperError("the call has not ended")
             raise HelperError(error.reason, hint=error.hint)
         return check_answer(self.op, self._answer)

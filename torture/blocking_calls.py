@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 from processes import helper_processes, wait_until
-from rye_command import COMMAND, environment
+from rye_command import COMMAND, default_signals, environment
 from rye_project import Project
 
 from torture import children

@@ -7,7 +7,7 @@ use crate::error::{Error, FileRole};
 use crate::text::OsText;
 
 /// Opens a file for output; a log is appended to, other files are overwritten. A new file is only
-/// readable for its owner, because output may contain secrets.
+/// readable by its owner, because output may contain secrets.
 ///
 /// A named pipe or a socket is refused, because opening one can block forever.
 pub fn open_output(role: FileRole, path: &OsText) -> Result<File, Error> {

@@ -64,7 +64,7 @@ pub struct ExecReport {
     pub signal: Option<i32>,
     /// Omitted bytes.
     pub truncated: Truncated,
-    /// What happened to the tree.
+    /// What happened to the process tree.
     pub tree: TreeReport,
     /// Why a `stdout_file` or `stderr_file` is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ pub enum KillMethod {
     Killed,
     /// It had already ended.
     AlreadyDead,
-    /// It is still there.
+    /// It is still running.
     #[serde(rename = "")]
     None,
 }
@@ -119,7 +119,7 @@ pub struct KillReport {
     pub pid: i32,
     /// How it ended.
     pub method: KillMethod,
-    /// Why it is still there.
+    /// Why it is still running.
     pub error: Option<Error>,
 }
 
@@ -129,7 +129,7 @@ impl KillReport {
         Self { success: true, pid, method, error: None }
     }
 
-    /// The process is still there.
+    /// The process is still running.
     pub fn failed(pid: i32, error: Error) -> Self {
         Self { success: false, pid, method: KillMethod::None, error: Some(error) }
     }

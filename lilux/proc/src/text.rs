@@ -36,7 +36,7 @@ impl OsText {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 
-    /// True if a C string cannot hold the text.
+    /// True if the text contains a NUL byte, which would end a C string.
     pub fn has_nul(&self) -> bool {
         self.0.contains(&0)
     }

@@ -68,5 +68,5 @@ def read_own_file(
                 f"{shown} is a symbolic link", hint="replace it with the file"
             ) from None
         raise KeyFileError(
-            f"cannot read {shown}: {error.strerror}", hint="make it readable for its owner only"
+            f"cannot read {shown}: {error.strerror}", hint="make it readable by its owner only"
         ) from error

@@ -6,7 +6,7 @@ use super::operations::MAX_SECONDS;
 use crate::error::Error;
 use crate::text::OsText;
 
-/// Checks that a C string can hold the text.
+/// Checks that the text contains no NUL byte.
 pub fn check_text(field: impl Display, text: Option<&OsText>) -> Result<(), Error> {
     match text {
         Some(text) if text.has_nul() => Err(Error::NulByte(field.to_string())),

@@ -65,7 +65,7 @@ def test_json_on_a_terminal_is_indented_and_ends_in_a_newline(project: Project) 
     tool = says(project, 'echo \'{"a": [1], "b": "\\u009b31m"}\'; printf aside >&2')
     code, shown = on_terminal(project, "run", tool)
     assert code == 0
-    assert shown == 'aside{\n  "a": [\n    1\n  ],\n  "b": "\\x9b31m"\n}\n'
+    assert shown == 'aside{\n  "a": [\n    1\n  ],\n  "b": "\\u009b31m"\n}\n'
 
 
 def test_a_terminal_gets_lines_as_they_arrive(project: Project, tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_a_description_must_be_one_printable_line(console: Console, description:
 
     assert refused.code == 2
     assert refused.stderr == (
-        "rye: wrong description: expected one line of at most 500 printable characters; "
+        "rye: invalid description: expected one line of at most 500 printable characters; "
         "shorten it; longer text can go into the file\n"
     )
 

@@ -110,15 +110,15 @@ def test_a_value_is_neither_an_option_nor_a_template(project: Project, run: InPr
 @pytest.mark.parametrize(
     ("args", "issue"),
     [
-        (["n=x"], "wrong parameters for 'tools/echoes': n: expected an integer"),
+        (["n=x"], "invalid parameters for 'tools/echoes': n: expected an integer"),
         (["wrod=x"], "unknown parameter 'wrod' (did you mean 'word'?)"),
         (["n"], "'n' is not of the form key=value"),
-        (["--params", "[1]"], "wrong --params: not an object; pass a JSON object, @FILE"),
-        (["--params", "{"], "wrong --params: not JSON at line 1, column 2"),
-        (["--params", '{"n": NaN}'], "wrong --params: not JSON; "),
-        (["--params", "@nowhere"], "wrong --params: 'nowhere': no such file or directory"),
-        (["--params", '{"word": 3}'], "wrong parameters for 'tools/echoes': "),
-        (["--timeout", "0"], "wrong call: timeout: expected a positive number"),
+        (["--params", "[1]"], "invalid --params: not an object; pass a JSON object, @FILE"),
+        (["--params", "{"], "invalid --params: not JSON at line 1, column 2"),
+        (["--params", '{"n": NaN}'], "invalid --params: not JSON; "),
+        (["--params", "@nowhere"], "invalid --params: 'nowhere': no such file or directory"),
+        (["--params", '{"word": 3}'], "invalid parameters for 'tools/echoes': "),
+        (["--timeout", "0"], "invalid call: timeout: expected a positive number"),
         (["--timeout", "x"], "is not a valid float; see `rye run --help`"),
         (["--n=3"], "no such option '--n'; to pass a parameter, write n=…"),
         (["--jsn"], "no such option '--jsn'. Did you mean '--json'? See `rye run --help`"),
@@ -228,7 +228,7 @@ def test_params_over_the_size_limit_are_refused(
     (project.path / "big.json").write_text(" " * 11)
     done = run("run", says(project, "true"), "--params", "@big.json")
     assert done.code == 2
-    assert done.stderr.startswith("rye: wrong --params: 'big.json' has more than 10 bytes; ")
+    assert done.stderr.startswith("rye: invalid --params: 'big.json' has more than 10 bytes; ")
 
 
 # Dry runs

@@ -118,7 +118,7 @@ def test_an_invalid_value_is_reported_by_name(pairs: list[str], issue: str) -> N
     with pytest.raises(ParameterError) as caught:
         parse_pairs(pairs, SCHEMA, item_id="tools/x")
     assert str(caught.value) == (
-        f"wrong parameters for 'tools/x': {issue}; see `rye show tools/x`, or pass JSON with "
+        f"invalid parameters for 'tools/x': {issue}; see `rye show tools/x`, or pass JSON with "
         "--params"
     )
 

@@ -185,7 +185,7 @@ def test_parameters_that_json_cannot_express_are_named(workshop: Workshop) -> No
     with pytest.raises(ParameterError) as caught:
         args(workshop, ["{params_json}"], given)
     assert str(caught.value) == (
-        "wrong parameters for 'a/tool': 'raw' cannot be written as JSON; 'nan' cannot be written "
+        "invalid parameters for 'a/tool': 'raw' cannot be written as JSON; 'nan' cannot be written "
         "as JSON; 'huge' cannot be written as JSON; pass strings, finite numbers, booleans, "
         "lists and objects"
     )

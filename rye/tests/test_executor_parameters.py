@@ -63,7 +63,7 @@ def test_all_issues_are_reported_at_once_without_values_and_nothing_runs(project
     assert result.metadata["error_type"] == "ParameterError"
     assert len(result.metadata["issues"]) == 4
     assert result.error is not None
-    assert result.error.startswith("wrong parameters for 'tools/show': parameters")
+    assert result.error.startswith("invalid parameters for 'tools/show': parameters")
     assert result.error.endswith(f"; follow the schema in {project.path}/.ai/tools/tools/show.yaml")
     assert "s3cret" not in repr(result)
     assert not (project.path / "ran").exists()
@@ -105,7 +105,7 @@ def test_an_invalid_schema_is_a_fault_of_the_file(project: Project) -> None:
 def test_a_timeout_must_be_a_positive_number(project: Project, timeout: Any) -> None:
     result = project.run("tools/show", {"name": "x"}, timeout=timeout)
     assert result.error == (
-        "wrong call: timeout: expected a positive number; pass seconds, or leave it out"
+        "invalid call: timeout: expected a positive number; pass seconds, or leave it out"
     )
 
 

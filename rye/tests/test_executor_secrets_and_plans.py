@@ -140,7 +140,7 @@ def test_a_timeout_above_the_maximum_is_refused(project: Project, timeout: float
     result = project.run("tools/quick", timeout=timeout)
     assert result.metadata["error_type"] == "ParameterError"
     assert result.error == (
-        "wrong call: timeout: expected at most 31622400; pass seconds, or leave it out"
+        "invalid call: timeout: expected at most 31622400; pass seconds, or leave it out"
     )
 
 

@@ -58,7 +58,7 @@ def find_template(runtime: str, resolver: Resolver, extension: str | None = None
     template = template_named(runtime) or _template_of_item(runtime, resolver, extension)
     if extension is not None and extension != template.extension:
         raise ParameterError(
-            f"wrong extension {extension!r}",
+            f"invalid extension {extension!r}",
             [f"a tool from the template {template.name!r} is a {template.extension} file"],
             hint="leave it out",
         )
@@ -131,7 +131,7 @@ def _template_of_item(runtime: str, resolver: Resolver, extension: str | None) -
     metadata = parse_metadata(read_item(found.path, found.space.root))
     if metadata.tool_type not in ("runtime", "primitive"):
         raise ParameterError(
-            f"wrong runtime {runtime!r}",
+            f"invalid runtime {runtime!r}",
             [f"{found.path} is a tool, not a runtime"],
             hint=f"use one of {names}, or the id of a runtime",
         )
@@ -153,7 +153,7 @@ def _extension_of_tools(found: Resolution, metadata: Metadata, given: str | None
         )
     if chosen not in known_extensions() and not (chosen[0] == "." and may_be_item(chosen)):
         raise ParameterError(
-            f"wrong extension {chosen!r}",
+            f"invalid extension {chosen!r}",
             ["a tool cannot have it"],
             hint="pass one with a dot, for example .rb",
         )
@@ -180,7 +180,7 @@ def _check_name(item_id: str) -> None:
 def _check_description(description: str) -> None:
     if not description.isprintable() or len(description) > MAX_DESCRIPTION:
         raise ParameterError(
-            "wrong description",
+            "invalid description",
             [f"expected one line of at most {MAX_DESCRIPTION} printable characters"],
             hint="shorten it; longer text can go into the file",
         )

@@ -84,7 +84,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _wrong_params(issue: str) -> ParameterError:
-    return ParameterError("wrong --params", [issue], hint=_HINT)
+    return ParameterError("invalid --params", [issue], hint=_HINT)
 
 
 # Pairs of key and value
@@ -120,7 +120,7 @@ def parse_pairs(
             issues.append(f"{key}: {error}")
     if issues:
         raise ParameterError(
-            f"wrong parameters for {item_id!r}",
+            f"invalid parameters for {item_id!r}",
             issues,
             hint=f"see `rye show {item_id}`, or pass JSON with --params",
         )

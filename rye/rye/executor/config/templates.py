@@ -148,7 +148,7 @@ def params_json(parameters: Mapping[str, Any], tool: str) -> str:
     except (TypeError, ValueError, RecursionError):
         issues = [f"'{name}' cannot be written as JSON" for name in _not_json(parameters)]
         raise ParameterError(
-            f"wrong parameters for '{tool}'",
+            f"invalid parameters for '{tool}'",
             issues or ["they cannot be written as JSON"],
             hint="pass strings, finite numbers, booleans, lists and objects",
         ) from None

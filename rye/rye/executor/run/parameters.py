@@ -83,7 +83,7 @@ class ParameterGate:
         result = gate.compiled.validate(given)
         if not result.valid:
             raise ParameterError(
-                f"wrong parameters for {tool.item_id!r}",
+                f"invalid parameters for {tool.item_id!r}",
                 result.errors,
                 hint=f"follow the schema in {tool.path}" if tool.path else "pass a JSON object",
             )
@@ -112,7 +112,7 @@ def check_timeout(timeout: Any) -> None:
         issue = f"timeout: expected at most {MAX_SECONDS}"
     else:
         return
-    raise ParameterError("wrong call", [issue], hint="pass seconds, or leave it out")
+    raise ParameterError("invalid call", [issue], hint="pass seconds, or leave it out")
 
 
 def _filled(given: dict[str, Any], gate: _Gate) -> dict[str, Any]:

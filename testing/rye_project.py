@@ -121,3 +121,9 @@ class Project:
                 return await executor.execute(item_id, parameters, **options)
 
         return asyncio.run(call())
+
+
+def says(project: Project, script: str, name: str = "tools/says", **fields: Any) -> str:
+    """Add a signed tool that runs a shell script; return its id."""
+    project.command(name, "/bin/sh", "-c", script, **fields)
+    return name

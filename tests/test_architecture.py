@@ -18,7 +18,7 @@ def steps() -> list[str]:
 
 def source(name: str, folder: Path) -> Path:
     """The file that ``name`` means; a bare name is in the folder of the name before it."""
-    if "/" not in name.rstrip("/") or name in ("job/", "launch/"):
+    if "/" not in name.rstrip("/"):
         return folder / name
     for prefix, real in SOURCES.items():
         if name.startswith(prefix):

@@ -4,11 +4,10 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rye_command import Completed, InProcessRye, rye
-from rye_project import HTTP_CLIENT, SUBPROCESS, Project
+from rye_project import HTTP_CLIENT, SUBPROCESS, Project, says
 
 SCHEMA = {
     "type": "object",
@@ -31,12 +30,6 @@ def run(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> InProcessRye:
     return InProcessRye(project.path, project.user, monkeypatch, capfd)
-
-
-def says(project: Project, script: str, name: str = "tools/says", **fields: Any) -> str:
-    """Add a tool that runs a shell script."""
-    project.command(name, "/bin/sh", "-c", script, **fields)
-    return name
 
 
 def echoes(project: Project) -> str:

@@ -3,12 +3,11 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loopback_http import LoopbackServer, respond
 from rye_command import Completed, InProcessRye, Terminal, without_progress
-from rye_project import HTTP_CLIENT, SUBPROCESS, Project
+from rye_project import HTTP_CLIENT, SUBPROCESS, Project, says
 
 
 @pytest.fixture
@@ -21,12 +20,6 @@ def run(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> InProcessRye:
     return InProcessRye(project.path, project.user, monkeypatch, capfd)
-
-
-def says(project: Project, script: str, name: str = "tools/says", **fields: Any) -> str:
-    """Add a tool that runs a shell script."""
-    project.command(name, "/bin/sh", "-c", script, **fields)
-    return name
 
 
 def on_terminal(project: Project, *args: str) -> tuple[int, str]:

@@ -1,6 +1,5 @@
 """Signing, trusting and verifying through the functions that the command line uses."""
 
-import re
 import stat
 import threading
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from lilux.primitives.signing import compute_key_fingerprint
+from messages import exactly
 from rye.errors import (
     ItemFormatError,
     ItemNotFoundError,
@@ -37,10 +37,6 @@ BODY = b"__executor_id__ = None\n"
 @pytest.fixture
 def world(tmp_path: Path) -> TrustWorld:
     return TrustWorld(tmp_path)
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$"
 
 
 def put(root: Path, name: str, content: bytes = BODY) -> Path:

@@ -1,9 +1,9 @@
 """The trust store: a project's keys, and the user's approvals of them."""
 
-import re
 from pathlib import Path
 
 import pytest
+from messages import exactly
 from rye.context import Context
 from rye.errors import KeyStoreError
 from rye.trust.store import TrustStore
@@ -15,10 +15,6 @@ ALICE, MALLORY = Key.new(), Key.new()
 @pytest.fixture
 def world(tmp_path: Path) -> TrustWorld:
     return TrustWorld(tmp_path)
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$"
 
 
 def test_an_approval_is_stored_in_the_user_space(world: TrustWorld) -> None:

@@ -1,12 +1,12 @@
 """The trust store: adding and removing keys."""
 
 import os
-import re
 import stat
 from pathlib import Path
 
 import pytest
 from lilux.primitives.signing import ensure_keypair
+from messages import exactly
 from rye.errors import KeyStoreError
 from trust_world import Key, TrustWorld
 
@@ -16,10 +16,6 @@ ALICE, MALLORY = Key.new(), Key.new()
 @pytest.fixture
 def world(tmp_path: Path) -> TrustWorld:
     return TrustWorld(tmp_path)
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$"
 
 
 def test_an_added_key_is_trusted_at_once_by_every_store(world: TrustWorld) -> None:

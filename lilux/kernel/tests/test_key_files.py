@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 import shlex
 import stat
 import subprocess
@@ -29,13 +28,10 @@ from lilux.primitives.signing import (
     sign_hash,
     verify_signature,
 )
+from messages import exactly
 
 HASH = hashlib.sha256(b"content").hexdigest()
 PRIVATE, PUBLIC = generate_keypair()
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$"
 
 
 def mode_of(path: Path) -> int:

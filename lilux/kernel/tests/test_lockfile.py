@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 from lilux.primitives.errors import LockfileError
 from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
 from lockfiles import DOCUMENTED, document, entry, lockfile
+from messages import exactly
 
 MODEST = settings(max_examples=60, deadline=None)
 MANAGER = LockfileManager()
 RESTORE = "restore it, or delete it and lock the tool again"
 CORRECT = "correct the data and save again"
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from lilux.primitives.errors import LiluxError, LockfileError
 from lilux.primitives.lockfile import Lockfile, LockfileManager
 from lockfiles import DOCUMENTED, document, entry, lockfile
+from messages import exactly
 
 MANAGER = LockfileManager()
 RESTORE = "restore it, or delete it and lock the tool again"
@@ -20,10 +20,6 @@ TEXT = DOCUMENTED.encode()
 def with_field(field: bytes) -> bytes:
     """The documented lockfile with one more field at the start."""
     return b"{" + field + b"," + TEXT[1:]
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$"
 
 
 @pytest.fixture

@@ -23,14 +23,11 @@ from lilux.primitives.signing import (
     sign_hash,
     verify_signature,
 )
+from messages import exactly
 
 HASH = hashlib.sha256(b"content").hexdigest()
 PRIVATE, PUBLIC = generate_keypair()
 SIGNATURE = sign_hash(HASH, PRIVATE)
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$"
 
 
 def foreign_pair() -> tuple[bytes, bytes]:

@@ -1,13 +1,15 @@
 """lilux-proc, through a minimal client, against the standard library of Python.
 
 Measured in one run: `/bin/true` one at a time and many at once, 100 MB of output, a caller with
-much memory, and the memory of the helper. Exits with 1 if a limit is exceeded.
+much memory, an autopsy of 50 processes, and the memory of the helper. Exits with 1 if a limit is
+exceeded.
 
 Usage: python bench/proc.py
 """
 
 import asyncio
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -194,12 +196,22 @@ def stubborn_job(client: ProcClient) -> list[Row]:
     return [Row("timeout of 1 s, job ignores SIGTERM", seconds, 1.5, unit=" s")]
 
 
+def autopsy(client: ProcClient) -> list[Row]:
+    script = "for i in $(seq 49); do sleep 600 & done; wait"
+    took = []
+    for _ in range(5):
+        found = client.exec("bash", "-c", script, timeout=1).header["autopsy"]
+        assert len(found["processes"]) == 50
+        took.append(found["elapsed_ms"])
+    return [Row("autopsy of 50 processes", statistics.median(took), 50, unit=" ms")]
+
+
 def main() -> int:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     with ProcClient(timeout=None) as client:
         rows = one_at_a_time(client, loop) + many_at_once(client, loop)
-        rows += much_output(client, loop) + stubborn_job(client)
+        rows += much_output(client, loop) + stubborn_job(client) + autopsy(client)
     return finish([*rows, *large_caller(), *memory()])
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from confined_machine import accept_missing_parts
+
 _BLOCK = re.compile(
     r"(?:^`(?P<path>[^`\n]+)`:\n\n)?^```(?P<language>\w*)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -156,6 +158,7 @@ def _pair_up(patterns: list[str], lines: list[str]) -> bool:
 def fresh_environment(home: Path, scripts: Path) -> dict[str, str]:
     """Return the environment of a user who has just installed Rye."""
     home.mkdir(parents=True, exist_ok=True)
+    accept_missing_parts(home)
     return {
         "PATH": f"{scripts}:{os.environ.get('PATH', '/usr/bin:/bin')}",
         "HOME": str(home),

@@ -29,6 +29,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.types import CallToolResult, ErrorData, TextContent
 from rye.mcp.http import Access, serve_http
+from rye.mcp.http_connections import Limits
 from rye.mcp.http_options import Address, open_listener
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
@@ -49,8 +50,9 @@ def text_of(result: CallToolResult) -> str:
 
 
 def command(project: Project, *arguments: str) -> list[str]:
-    """Return the command line of ``rye mcp`` for this project."""
-    return [sys.executable, "-m", "rye", "--project", str(project.path), "mcp", *arguments]
+    """Return the command line of ``rye mcp`` for this project, approved as it is now."""
+    path = str(project.context.project_path)
+    return [sys.executable, "-m", "rye", "--project", path, "mcp", *arguments]
 
 
 def environment(project: Project, **more: str) -> dict[str, str]:
@@ -133,6 +135,7 @@ async def over_http(
     *,
     token: str | None = None,
     origins: tuple[str, ...] = (),
+    limits: Limits | None = None,
 ) -> AsyncIterator[Served]:
     """Serve over HTTP in this process; SIGTERM stops the server at the end of the block."""
     ready = asyncio.Event()
@@ -144,6 +147,7 @@ async def over_http(
             listener,
             Access(token, origins),
             ready.set,
+            limits=limits,
         )
     )
     await asyncio.wait_for(ready.wait(), 15)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import shutil
 import socket
 import struct
@@ -61,15 +62,24 @@ class ProcClient:
     """A helper process and its connection; the end of the ``with`` block closes both."""
 
     def __init__(
-        self, *options: str, env: dict[str, str] | None = None, timeout: float | None = 30
+        self,
+        *options: str,
+        env: dict[str, str] | None = None,
+        timeout: float | None = 30,
+        user: int | None = None,
+        binary: str | None = None,
     ) -> None:
+        account = None if user in (None, os.geteuid()) else pwd.getpwuid(user)
         ours, theirs = socket.socketpair()
         with theirs:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
-                [find_binary(), *options, "serve"],
+                [binary or find_binary(), *options, "serve"],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 env=env,
+                user=account and account.pw_uid,
+                group=account and account.pw_gid,
+                extra_groups=None if account is None else (),
             )
         self.socket = ours
         self.socket.settimeout(timeout)

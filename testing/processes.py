@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,17 @@ def pid_in(path: Path) -> psutil.Process:
     """Wait until a job has written its pid to ``path``; return the process."""
     wait_until(lambda: path.exists() and path.read_text().endswith("\n"), f"a pid in {path.name}")
     return psutil.Process(int(path.read_text()))
+
+
+def stop_process(process: psutil.Process) -> None:
+    """Send SIGSTOP, and wait until every thread has stopped: until then, some may still react."""
+
+    def stopped() -> bool:
+        tasks = Path(f"/proc/{process.pid}/task").glob("*/stat")
+        return all(task.read_text().rpartition(") ")[2].startswith("T") for task in tasks)
+
+    process.suspend()
+    wait_until(stopped, f"process {process.pid} is stopped")
 
 
 def helper_processes(keeper_pid: int) -> list[psutil.Process]:
@@ -71,6 +83,13 @@ class Tree:
         """Wait until all four are running; return them by name."""
         wait_until((self.folder / "up").exists, "the tree is up")
         return {name: pid_in(self.folder / name) for name in self.NAMES}
+
+
+def kill_together(*processes: psutil.Process) -> None:
+    """Kill processes; some may end because of others."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def assert_ended(processes: dict[str, psutil.Process], seconds: float = 15) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from approved_project import approve
+from lilux.primitives.errors import ConfigurationError
 from rye.context import Context
+from rye.errors import RyeError
 from rye.items.element import ChainElement, Metadata
 from rye.spaces.model import Resolution, Space, SpaceName
 
@@ -30,7 +34,15 @@ class Workshop:
 
     @property
     def context(self) -> Context:
-        """The context of the three spaces."""
+        """The context of the three spaces; the user has approved the project as it is now."""
+        context = self.unapproved_context
+        with contextlib.suppress(RyeError, ConfigurationError):
+            approve(context)
+        return context
+
+    @property
+    def unapproved_context(self) -> Context:
+        """The same context, if the user has not seen the project yet."""
         return Context(
             project_path=self.project,
             user_space=self.root / "user",

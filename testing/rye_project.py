@@ -6,7 +6,9 @@
     project.tool("hello.sh", "echo hi", executor="rye/core/primitives/subprocess")
     result = project.run("hello")
 
-The system space is empty; with ``shipped_system``, it is the one that ships with Rye.
+The system space is empty; with ``shipped_system``, it is the one that ships with Rye. The user has
+approved the unsigned parts of the project whenever a ``context`` is made, unless the project is a
+``fresh_clone``.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from types import MappingProxyType
 from typing import Any
 
 import rye.errors
+from approved_project import approved
+from confined_machine import accept_missing_parts
 from lilux.primitives.signing import generate_keypair, save_keypair
 from rye.context import Context
 from rye.executor.run.execute import PrimitiveExecutor
@@ -47,8 +51,10 @@ class Project:
         root: Path,
         *,
         shipped_system: bool = False,
+        fresh_clone: bool = False,
         environ: dict[str, str] | None = None,
     ) -> None:
+        self.fresh_clone = fresh_clone
         self.path = root / "project"
         self.user = root / "user"
         self.system = root / "system"
@@ -57,18 +63,21 @@ class Project:
         if shipped_system:
             self.system = Path(rye.errors.__file__).parent
         self.environ = {**DEFAULT_ENVIRON, "HOME": str(self.user), **(environ or {})}
+        if not (self.user / ".ai" / "config.yaml").exists():
+            accept_missing_parts(self.user)
         if not (self.user / ".ai" / "keys").exists():
             save_keypair(*_temporary_key(), self.user / ".ai" / "keys")
 
     @property
     def context(self) -> Context:
         """The context for executors of this project."""
-        return Context(
+        context = Context(
             project_path=self.path.resolve(),
             user_space=self.user.resolve(),
             system_space=self.system.resolve(),
             environ=MappingProxyType(dict(self.environ)),
         )
+        return context if self.fresh_clone else approved(context)
 
     def folder(self, space: SpaceName) -> Path:
         """Return the ``.ai`` folder of a space."""
@@ -101,6 +110,14 @@ class Project:
         sign_item(path, self.context)
         return path
 
+    def settings(self, **settings: Any) -> None:
+        """Write the user's own ``config.yaml``."""
+        (self.user / ".ai" / "config.yaml").write_text(json.dumps(settings))
+
+    def grant(self, *grants: dict[str, Any]) -> None:
+        """Let the user grant tools more than their permissions."""
+        self.settings(grants=list(grants))
+
     def lockfile(self, item_id: str, version: str = "1.0.0") -> Path:
         """Return the path of a tool's lockfile."""
         return self.path / ".ai" / "lockfiles" / f"{item_id}@{version}.lock.json"
@@ -127,3 +144,11 @@ def says(project: Project, script: str, name: str = "tools/says", **fields: Any)
     """Add a signed tool that runs a shell script; return its id."""
     project.command(name, "/bin/sh", "-c", script, **fields)
     return name
+
+
+def refused(result: ExecutionResult, error_type: str) -> str:
+    """Return the message of a call that was refused with this error."""
+    assert not result.success
+    assert result.metadata["error_type"] == error_type, result.error
+    assert result.error is not None
+    return result.error

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from confined_machine import needs
 from console_pages import File, fresh_environment, play, steps
+from lilux.primitives.subprocess import BlockingSubprocess
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -19,7 +21,9 @@ PAGES = [
     DOCS / "lockfiles.md",
     DOCS / "mcp.md",
     DOCS / "runtimes.md",
+    DOCS / "timeouts.md",
     DOCS / "trust.md",
+    DOCS / "tools" / "files-and-git.md",
     DOCS / "tools" / "http.md",
     DOCS / "tools" / "python.md",
     DOCS / "tools" / "shell.md",
@@ -33,11 +37,31 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path
     assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
 
 
+def test_every_command_of_the_page_about_learning_prints_what_it_shows(tmp_path: Path) -> None:
+    with BlockingSubprocess() as client:
+        observation = client.execute({"command": "true", "observe": True}).observation
+        missing = client.probe_confinement().missing
+    if missing or observation is None or observation.missing:
+        pytest.skip(f"not tried: {observation and observation.missing}, {missing}")
+    work = tmp_path / "work"
+    work.mkdir()
+    page = DOCS / "permissions-learn.md"
+    assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_every_command_of_the_javascript_page_prints_what_it_shows(tmp_path: Path) -> None:
     page = DOCS / "tools" / "javascript.md"
     work = tmp_path / "work"
     work.mkdir()
+    assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
+
+
+@needs("fs", "net", "unix", "signals", "syscalls", "privileges", "attributes", "read_only")
+def test_every_command_of_the_page_about_permissions_prints_what_it_shows(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    page = DOCS / "permissions.md"
     assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
 
 
@@ -62,6 +86,7 @@ def test_the_example_has_the_files_of_the_pages() -> None:
 
 def test_the_guide_links_to_every_page() -> None:
     guide = (DOCS / "guide.md").read_text()
-    pages = [page for page in [*PAGES, DOCS / "tools" / "javascript.md"] if page.stem != "guide"]
+    more = [DOCS / "permissions.md", DOCS / "tools" / "javascript.md"]
+    pages = [page for page in [*PAGES, *more] if page.stem != "guide"]
     for page in pages:
         assert f"]({page.relative_to(DOCS).as_posix()})" in guide

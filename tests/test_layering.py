@@ -35,7 +35,7 @@ def test_rye_imports_only_public_names_of_the_kernel() -> None:
 
 
 # A package may import the packages before it in this list, but not those after it.
-PACKAGES = ["spaces", "items", "trust", "executor", "catalogue", "mcp", "cli"]
+PACKAGES = ["spaces", "items", "trust", "permissions", "executor", "catalogue", "mcp", "cli"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -46,7 +46,18 @@ def test_no_package_of_rye_imports_a_later_one(package: str) -> None:
         assert imported & later == set(), f"{path.name} imports {imported & later}"
 
 
-EXECUTOR_PARTS = ["caches", "chain", "locks", "config", "run", "inspection", "pinning"]
+EXECUTOR_PARTS = [
+    "caches",
+    "chain",
+    "locks",
+    "config",
+    "run",
+    "inspection",
+    "permitted",
+    "learning",
+    "checking",
+    "pinning",
+]
 EXECUTOR = RYE / "executor"
 
 

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from confined_machine import needs
 from console_pages import fresh_environment, play
 
 ROOT = Path(__file__).parents[1]
@@ -37,10 +38,11 @@ def test_the_first_command_works(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("hello\n", "")
 
 
+@needs("fs", "read_only")
 def test_the_first_minute_shows_real_output(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    assert play(ROOT / "README.md", work, fresh_environment(tmp_path / "home", SCRIPTS)) == 6
+    assert play(ROOT / "README.md", work, fresh_environment(tmp_path / "home", SCRIPTS)) == 7
 
 
 @pytest.mark.parametrize(("client", "shown"), [("claude-desktop", 0), ("cursor", 0), ("vscode", 1)])

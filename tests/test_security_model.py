@@ -14,7 +14,10 @@ FOLDERS = ("lilux/proc/tests", "lilux/kernel/tests", "rye/tests", "tests")
 # These show that a defence does not block normal use, or that a test would detect an attack.
 NOT_PROMISES = {
     "test_a_signed_yaml_tool_renamed_to_py_is_not_a_tool",
+    "test_a_worktree_and_a_submodule_are_ordinary_repositories",
     "test_an_ai_folder_writable_by_the_users_own_group_is_trusted",
+    "test_ordinary_files_are_read",
+    "test_ordinary_files_are_written",
     "test_the_hunt_finds_planted_secrets",
 }
 NAMED = sorted(set(re.findall(r"`(test_\w+)::(test_\w+)`", MODEL)))

@@ -50,7 +50,8 @@ _NAMES = (
     "",
 )
 _parameters = st.dictionaries(st.sampled_from(_NAMES) | _texts, _values, max_size=4)
-_SHELL = "set -f; printf '%s' {word} \"{word}\" '{word}' | cat -; echo x{word}y"
+_SHELL = "set -f; printf '%s' \"$1\" | cat -; echo x$2"
+_WORDS = ("sh", "{word}", "--x={word}")
 
 
 def scenarios() -> tuple[Fuzz, ...]:
@@ -84,13 +85,13 @@ def _executor() -> Iterator[tuple[PrimitiveExecutor, asyncio.Runner]]:
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
         project = Project(Path(folder))
         word = {"type": "object", "properties": {"word": {"type": "string"}, "any": {}}}
-        argv = {"command": "printf", "args": ["%s\\0", "{word}", "x{any}", "{params_json}"]}
+        argv = {"command": "printf", "args": ["%s\\0", "{word}", "--x={any}", "{params_json}"]}
         project.yaml("argv", executor_id=SUBPROCESS, config=argv, config_schema=word)
-        shell = {"command": "sh", "args": ["-c", _SHELL]}
+        shell = {"command": "sh", "args": ["-c", _SHELL, "sh", "{word}", "out/{word}"]}
         project.yaml("shell", executor_id=SUBPROCESS, config=shell)
         stdin = {"command": "cat", "input_data": "{params_json}"}
         project.yaml("stdin", executor_id=SUBPROCESS, config=stdin)
-        echo = {"command": "sh", "args": ["-c", "printf '%s' {word}; printf %s \"{word}\""]}
+        echo = {"command": "sh", "args": ["-c", 'printf %s "$1" "${2#--x=}"', *_WORDS]}
         project.yaml("echo", executor_id=SUBPROCESS, config=echo)
         executor = PrimitiveExecutor(context=project.context)
         yield executor, runner
@@ -125,7 +126,7 @@ def _echoing() -> Iterator[Check]:
 def arrives_unchanged(
     executor: PrimitiveExecutor, runner: asyncio.Runner, texts: list[str]
 ) -> None:
-    """A text reaches a real shell unchanged, with both kinds of quoting."""
+    """A text reaches a real shell unchanged, as an argument and at the end of an option."""
     word = "".join(texts)
     result = runner.run(executor.execute("echo", {"word": word}, use_lockfile=False))
     assert result.success, result.error

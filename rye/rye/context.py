@@ -9,6 +9,9 @@ from types import MappingProxyType
 
 from lilux.record import Record
 
+CONFIG_NAME = "config.yaml"
+"""The config of a project or of the user, in its ``.ai`` folder."""
+
 
 class Context(Record, frozen=True, kw_only=True):
     """The roots of the spaces, and the environment. Nothing else in Rye reads these.
@@ -21,6 +24,11 @@ class Context(Record, frozen=True, kw_only=True):
     user_space: Path
     system_space: Path
     environ: Mapping[str, str]
+
+    @property
+    def config_path(self) -> Path:
+        """The config of the project, which need not exist."""
+        return self.project_path / ".ai" / CONFIG_NAME
 
     @classmethod
     def from_machine(

@@ -9,12 +9,14 @@
     ├── ItemFormatError             a file with unreadable metadata; has ``path`` and ``line``
     │   └── NoMetadataError         a file without metadata: a helper file, not an item
     ├── UnsafePathError             a path outside its space, or an item that is not a regular file
-    ├── TrustError                  an item that may not run because of its signature
+    ├── TrustError                  what may not run, because nobody trusted approved it
     │   ├── UnsignedError           no signature line
     │   ├── ChangedError            changed after it was signed
     │   ├── ForgedError             the signature was not made by the key that it names
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
-    │   └── KeyStoreError           a trust store entry or a private key that cannot be used
+    │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
+    │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
+    │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
     ├── ChainError (also a ValueError)
     │   ├── MissingExecutorError    an element names an executor that does not exist
     │   ├── ChainCycleError         an element is its own executor, directly or indirectly
@@ -24,12 +26,17 @@
     ├── ParameterError              parameters that do not match the schema; has ``issues``
     ├── LockError                   has ``lockfile``
     │   ├── LockCorruptError        a malformed lockfile
-    │   ├── LockMissingError        frozen mode without a lockfile
+    │   ├── LockMissingError        no lockfile, and the call requires one
+    │   ├── LockLeftoverError       several lockfiles for one tool
+    │   ├── LockDowngradeError      an older version than the pinned one, validly signed
     │   ├── LockUpgradeError        the content differs from the pin, and is validly signed
     │   ├── LockTamperedError       the content differs from the pin, and is not validly signed
     │   └── LockShadowedError       the pinned item is now found in another place
+    ├── PinError                    a file in ``pins`` that cannot be used
     ├── AnchorError                 an anchor, or one of its dependencies, that cannot be used
-    ├── InterpreterMissingError     the interpreter of a runtime is not installed
+    ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
+    ├── PermissionsError            permissions or grants that cannot be used
+    │   └── NotEnforcedError        permissions that this machine cannot enforce
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
 
@@ -47,6 +54,10 @@ from pathlib import Path
 class RyeError(Exception):
     """The base of all errors. Its text is ``reason``, then ``hint``: what to do next."""
 
+    decided_by_user = False
+    """True if what to do lifts a protection. Then an agent does not read the hint, which is for
+    the user. Each class directly below this one decides it."""
+
     def __init__(self, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{reason}; {hint}" if hint else reason)
         self.reason = reason
@@ -56,9 +67,13 @@ class RyeError(Exception):
 class ItemIdError(RyeError, ValueError):
     """An invalid item id."""
 
+    decided_by_user = False
+
 
 class ItemNotFoundError(RyeError):
     """No item has this id. ``nearest`` has similar ids."""
+
+    decided_by_user = False
 
     def __init__(self, message: str, *, hint: str = "", nearest: Sequence[str] = ()) -> None:
         super().__init__(message, hint=hint)
@@ -68,9 +83,13 @@ class ItemNotFoundError(RyeError):
 class AmbiguousIdError(RyeError):
     """Several files have this id."""
 
+    decided_by_user = False
+
 
 class ItemFormatError(RyeError):
     """A file whose metadata cannot be read."""
+
+    decided_by_user = False
 
     def __init__(self, path: Path, reason: str, *, line: int | None = None, hint: str = "") -> None:
         where = f"{path}:{line}" if line is not None else str(path)
@@ -86,9 +105,13 @@ class NoMetadataError(ItemFormatError):
 class UnsafePathError(RyeError):
     """A path outside its space, or an item that is not a regular file."""
 
+    decided_by_user = False
+
 
 class TrustError(RyeError):
-    """An item that may not run because of its signature."""
+    """Something that may not run or be used, because nobody whom the user trusts approved it."""
+
+    decided_by_user = True
 
 
 class UnsignedError(TrustError):
@@ -107,12 +130,22 @@ class UntrustedKeyError(TrustError):
     """The item is signed by a key that the user does not trust."""
 
 
+class UnpinnedError(TrustError):
+    """The chain names a file of the project that is neither signed nor pinned."""
+
+
 class KeyStoreError(TrustError):
     """A trust store entry or a private key that cannot be used."""
 
 
+class UnapprovedProjectError(TrustError):
+    """A call needs an unsigned part of a project that the user has not approved."""
+
+
 class ChainError(RyeError, ValueError):
     """A chain that cannot be built or may not be run."""
+
+    decided_by_user = False
 
 
 class MissingExecutorError(ChainError):
@@ -132,6 +165,8 @@ class UnknownPrimitiveError(ChainError):
 
 
 class _IssuesError(RyeError):
+    decided_by_user = False
+
     def __init__(self, message: str, issues: Sequence[str], *, hint: str = "") -> None:
         super().__init__(f"{message}: {'; '.join(issues)}", hint=hint)
         self.issues = tuple(issues)
@@ -148,6 +183,8 @@ class ParameterError(_IssuesError):
 class LockError(RyeError):
     """A lockfile that is missing, malformed, or does not match."""
 
+    decided_by_user = True
+
     def __init__(self, message: str, *, lockfile: Path, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.lockfile = lockfile
@@ -158,7 +195,15 @@ class LockCorruptError(LockError):
 
 
 class LockMissingError(LockError):
-    """Frozen mode without a lockfile."""
+    """There is no lockfile, and frozen mode or unsigned files of the project require one."""
+
+
+class LockLeftoverError(LockError):
+    """A tool has several lockfiles in one space, of which only one can be current."""
+
+
+class LockDowngradeError(LockError):
+    """An element has an older version than the pinned one, and is validly signed."""
 
 
 class LockUpgradeError(LockError):
@@ -173,17 +218,45 @@ class LockShadowedError(LockError):
     """A pinned element is now found in another place."""
 
 
+class PinError(RyeError):
+    """A file that ``pins`` lists, and that cannot be used."""
+
+    decided_by_user = False
+
+
 class AnchorError(RyeError):
     """An anchor, or one of its dependencies, that cannot be used."""
 
+    decided_by_user = False
+
 
 class InterpreterMissingError(RyeError):
-    """The interpreter of a runtime is not installed."""
+    """The interpreter of a runtime is not installed. ``variable`` would contain its path."""
+
+    decided_by_user = False
+
+    def __init__(self, reason: str, *, hint: str = "", variable: str = "") -> None:
+        super().__init__(reason, hint=hint)
+        self.variable = variable
+
+
+class PermissionsError(RyeError):
+    """Permissions, or the user's grants, that cannot be used."""
+
+    decided_by_user = True
+
+
+class NotEnforcedError(PermissionsError):
+    """A tool declares permissions that this machine cannot enforce."""
 
 
 class ConfigTemplateError(RyeError):
     """A template of the configuration that cannot be rendered."""
 
+    decided_by_user = False
+
 
 class ArgumentTooLongError(RyeError):
     """Parameters that are too long for an argument list."""
+
+    decided_by_user = False

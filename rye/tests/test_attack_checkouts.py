@@ -44,7 +44,7 @@ def test_a_dotenv_cannot_shadow_programs_by_setting_path(project: Project) -> No
 def test_shell_code_in_a_dotenv_value_is_not_run(project: Project) -> None:
     text = "$(touch pwned) `touch pwned` ${HOME} {word}"
     (project.path / ".env").write_text(f"NAME='{text}'\n")
-    script = {"command": "sh", "args": ["-c", 'printf %s ${NAME}; printf %s "${NAME}"']}
+    script = {"command": "sh", "args": ["-c", 'printf %s ${NAME}; printf %s "$NAME"']}
     project.yaml("t", executor_id=SUBPROCESS, config=script)
     assert project.run("t", {"word": "x"}).data["stdout"] == text * 2
     assert not (project.path / "pwned").exists()

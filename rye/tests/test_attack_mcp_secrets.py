@@ -21,6 +21,7 @@ SECONDS = 30
 REPORTING = """__version__ = "1.0.0"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 ENV_CONFIG = {"env": {"DECLARED": "${TOKEN}/declared"}}
+PERMISSIONS = {"env": ["FROM_DOTENV", "TOKEN"], "read": ["{project_path}"]}
 
 
 def main(password, go):

@@ -54,9 +54,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     )
     argv = {"command": "/usr/bin/printf", "args": ["%s", "{word}"]}
     project.yaml("argv", executor_id=SUBPROCESS, config=argv)
-    project.yaml("inside", executor_id=SUBPROCESS, config={**argv, "args": ["%s", "<{word}>"]})
-    script = "printf '%s' {word}; printf %s \"{word}\"; printf %s '{word}'"
-    project.yaml("shell", executor_id=SUBPROCESS, config={"command": "sh", "args": ["-c", script]})
+    project.yaml("inside", executor_id=SUBPROCESS, config={**argv, "args": ["%s", "--x={word}"]})
+    script = {"command": "sh", "args": ["-c", 'printf %s "$1$1"', "sh", "{word}"]}
+    project.yaml("shell", executor_id=SUBPROCESS, config=script)
     stdin = {"command": "cat", "input_data": "{word}"}
     project.yaml("stdin", executor_id=SUBPROCESS, config=stdin)
     variable = {"command": "sh", "args": ["-c", 'printf %s "$WORD"'], "env": {"WORD": "{word}"}}
@@ -83,8 +83,8 @@ def outputs(project: Project, tool: str, words: dict[str, str]) -> dict[str, str
     ("tool", "expected"),
     [
         ("argv", "{}"),
-        ("inside", "<{}>"),
-        ("shell", "{0}{0}{0}"),
+        ("inside", "--x={}"),
+        ("shell", "{0}{0}"),
         ("stdin", "{}"),
         ("variable", "{}"),
     ],

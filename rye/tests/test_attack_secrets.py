@@ -23,6 +23,7 @@ PARAMETER = SECRETS["the parameter"]
 PYTHON = """__version__ = "1.0.0"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 ENV_CONFIG = {"env": {"DECLARED": "${TOKEN}/declared"}}
+PERMISSIONS = {"env": ["FROM_DOTENV", "TOKEN"], "write": ["{project_path}"]}
 
 
 def main(password, folder):
@@ -73,8 +74,9 @@ def test_secrets_are_not_in_command_lines_or_unrelated_processes(
         helpers = helper_processes(keeper.pid)
         assert len(helpers) == 3
         hunt.environments(helpers)
-        # Every tool has the user's variables, but not the variables or parameters of another tool.
-        hunt.environments([other], but=("the variable", "the .env"))
+        # Every tool has the user's variables, but not the parameters of another tool, nor variables
+        # that only another tool declares or asks for.
+        hunt.environments([other], but=("the variable",))
 
     results = asyncio.run(run())
     assert [result.success for result in results] == [True, True]
@@ -102,17 +104,21 @@ FAILING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {},
     ),
     "an enumeration": ({"config_schema": {"properties": {"password": {"enum": ["a"]}}}}, {}),
-    "a NUL": ({"config": {"command": "echo", "args": ["{password}{nul}"]}}, {"nul": "\0"}),
+    "a NUL": ({"config": {"command": "echo", "args": ["{password}", "{nul}"]}}, {"nul": "\0"}),
     "a surrogate": (
-        {"config": {"command": "echo", "args": ["{password}{nul}"]}},
+        {"config": {"command": "echo", "args": ["{password}", "{nul}"]}},
         {"nul": "\ud800"},
     ),
-    "an unquotable place": (
+    "a value that is not a name": (
+        {"config": {"command": "echo", "args": ["out/{password}/{nul}"]}},
+        {"nul": "a b"},
+    ),
+    "a place for no value": (
         {"config": {"command": "sh", "args": ["-c", "eval {password} ${TOKEN}"]}},
         {},
     ),
     "a timeout that is a secret": ({"config": {"command": "true", "timeout": "${TOKEN}"}}, {}),
-    "too long": ({"config": {"command": "true", "args": ["{password}" * 10_000]}}, {}),
+    "too long": ({"config": {"command": "true", "args": ["{password}", "-" * 200_000]}}, {}),
     "a header": (
         {
             "executor_id": HTTP_CLIENT,

@@ -41,6 +41,7 @@ def entry(item_id: str = "team/hello", **fields: Any) -> CatalogueEntry:
         "executor_id": "x",
         "category": "",
         "description": "says hello",
+        "confined": True,
         "schema": None,
         "annotations": {},
         "fault": "",

@@ -29,6 +29,7 @@ def test_an_entry_has_everything_the_file_declares(project: Project) -> None:
         "executor_id": "rye/core/primitives/subprocess",
         "category": "greetings",
         "description": "says hello",
+        "confined": False,
         "schema": {"type": "object", "properties": {"name": {"type": "string"}}},
         "annotations": {"read_only": True},
         "fault": "",

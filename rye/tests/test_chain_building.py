@@ -86,12 +86,36 @@ def test_a_project_or_user_file_cannot_replace_a_primitive(project: Project, spa
 
 def test_short_executor_ids_are_found_by_their_stem(project: Project) -> None:
     project.yaml("tools/hello", executor_id="plain_runtime")
-    project.yaml("rye/core/runtimes/plain_runtime", executor_id="subprocess", space="system")
+    project.yaml(
+        "rye/core/runtimes/plain_runtime",
+        tool_type="runtime",
+        executor_id="subprocess",
+        space="system",
+    )
     assert [element.item_id for element in build(project, "hello")] == [
         "tools/hello",
         "rye/core/runtimes/plain_runtime",
         SUBPROCESS,
     ]
+
+
+@pytest.mark.parametrize("place", ["python", "kit/python"])
+@pytest.mark.parametrize("kind", ["python", ""])
+def test_a_short_executor_id_never_leads_to_a_tool(project: Project, place: str, kind: str) -> None:
+    """A checkout cannot become the executor of a tool with a file of the right name."""
+    child = project.yaml("tools/hello", executor_id="python")
+    tool = project.command(place, "/bin/echo", "evil", tool_type=kind)
+    assert refusal(project, "tools/hello", MissingExecutorError) == (
+        f"the short executor id 'python' of 'tools/hello' ({child}) leads to '{place}' ({tool}), "
+        f"which is not a runtime or a primitive (its tool_type is '{kind}'); write the full id of "
+        "the executor, or declare tool_type: runtime in that file"
+    )
+
+
+def test_a_full_executor_id_may_lead_to_any_item(project: Project) -> None:
+    project.yaml("tools/hello", executor_id="kit/python")
+    project.command("kit/python", "/bin/echo", tool_type="python")
+    assert len(build(project, "tools/hello")) == 3
 
 
 def test_ten_elements_pass(project: Project) -> None:

@@ -195,11 +195,11 @@ def test_a_circular_chain_ends(console: Console) -> None:
 
 def test_a_chain_of_more_than_ten_elements_ends(console: Console) -> None:
     for number in range(12):
-        put(console, f"t{number}", executor_id=f"t{number + 1}")
-    done = console("chain", "t0")
+        put(console, f"s/t{number}", executor_id=f"s/t{number + 1}")
+    done = console("chain", "s/t0")
     assert done.code == 1
     assert "has more than 10 elements" in done.stderr
-    assert len(console.json("chain", "t0")) == 10
+    assert len(console.json("chain", "s/t0")) == 10
 
 
 def test_an_unknown_id_exits_with_3(console: Console) -> None:

@@ -53,7 +53,7 @@ def test_without_arguments_the_help_is_printed(in_process: InProcessRye) -> None
     done = in_process()
     assert done.code == 2
     assert "Usage: rye [OPTIONS] COMMAND [ARGS]..." in done.stderr
-    assert "completion  Print the completion script for a shell." in done.stderr
+    assert "completion   Print the completion script for a shell." in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -168,6 +168,7 @@ def test_a_plain_run_does_not_load_click(project: Project) -> None:
     loaded = loaded_by(project, CALL, "run", "tools/hello")
     assert "rye.cli.run.run" in loaded
     assert loaded & {"click", "mcp", "httpx2", "difflib", "rye.cli.app"} == set()
+    assert "rye.trust.project_approval" not in loaded
 
 
 def test_a_run_with_parameters_loads_only_the_validator(project: Project) -> None:

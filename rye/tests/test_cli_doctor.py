@@ -171,6 +171,11 @@ class TestRuntimes:
         assert found.state == "problem"
         assert "mine_runtime is not signed" in found.message
 
+    def test_the_missing_program_of_a_lower_runtime_is_named(self, machine: Bin) -> None:
+        versioned(machine.folder / "python3", "Python 3.11.2")
+        found = on(machine.runtimes(), "runtime rye/core/runtimes/uv_script_runtime")
+        assert found.message == "uv is missing; no tool needs it"
+
     def test_a_runtime_in_the_project_is_checked_too(self, machine: Bin) -> None:
         machine.project.yaml(
             "perl_runtime",

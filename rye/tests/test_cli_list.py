@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import wait_until
-from rye.spaces.folders import is_settled, stamp_of
+from rye.catalogue.catalogue import Catalogue
+from rye.spaces import resolver
+from rye.spaces.folders import checked_file, is_settled, stamp_of
+from rye.spaces.model import Resolution
+from rye.spaces.resolver import Resolver
 from rye_command import Terminal, environment, rye
 from rye_console import Console
 
@@ -40,7 +46,7 @@ def test_a_row_has_id_version_space_and_description(console: Console) -> None:
     done = console("list", "team")
     assert (done.code, done.stdout, done.stderr) == (
         0,
-        "team/hello  1.2.0  project  says hello\n",
+        "team/hello  1.2.0  project  (unconfined) says hello\n",
         "",
     )
 
@@ -77,6 +83,7 @@ def test_json_has_the_fields_of_the_catalogue(console: Console) -> None:
         "executor_id": "rye/core/primitives/subprocess",
         "category": "",
         "description": "says hello",
+        "confined": False,
         "fault": "",
     }
 
@@ -90,6 +97,60 @@ def test_an_unreadable_file_is_listed_and_reported(console: Console) -> None:
         "rye: .ai/tools/team/broken.yaml:1: expected an item id or an explicit none, "
         "got a number in 'executor_id'; correct it and sign again\n"
     )
+
+
+def test_of_many_unreadable_files_the_first_are_named_and_the_rest_counted(
+    console: Console,
+) -> None:
+    for number in range(100):
+        console.project.tool(f"team/broken{number:02}.yaml", "executor_id: 3\n", signed=False)
+    console.project.tool("team/two.py", "", signed=False)
+    console.project.tool("team/two.yaml", "", signed=False)
+    done = console("list", "team")
+    rows = done.stdout.splitlines()
+    assert [row.split()[0] for row in rows] == [
+        *(f"team/broken{number:02}" for number in range(20)),
+        "team/hello",
+    ]
+    errors = done.stderr.splitlines()
+    assert len(errors) == 21
+    assert errors[19].startswith("rye: .ai/tools/team/broken19.yaml:1: expected an item id")
+    assert errors[20] == "rye: 81 more files cannot be used; list them with: rye doctor"
+
+    in_json = console("list", "team", "--json")
+    assert len([each for each in json.loads(in_json.stdout) if each["fault"]]) == 100
+    assert in_json.stderr == done.stderr
+    assert console("doctor").stdout.count("expected an item id") == 100
+
+
+@pytest.mark.parametrize("folder", ["", "team/"])
+def test_a_list_does_not_look_up_each_file_by_its_name(
+    console: Console, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        console.project.tool(f"{folder}broken{number}.yaml", "a: [\n", signed=False)
+    looked_up: list[str] = []
+    checked: list[str] = []
+    resolve = Resolver.resolve
+
+    def counted_resolve(self: Resolver, item_id: str, **options: Any) -> Resolution:
+        looked_up.append(item_id)
+        return resolve(self, item_id, **options)
+
+    def counted_check(folder: str, name: str, root: Path) -> Path:
+        checked.append(name)
+        return checked_file(folder, name, root)
+
+    monkeypatch.setattr(Resolver, "resolve", counted_resolve)
+    monkeypatch.setattr(resolver, "checked_file", counted_check)
+    catalogue = Catalogue(console.project.context)
+    assert len(catalogue.summaries()) > 100
+    for number in range(100):
+        # The folder stays unchanged.
+        (console.path / f".ai/tools/{folder}broken{number}.yaml").write_text("b: [\n\n")
+    assert len(catalogue.summaries()) > 100
+    assert [each for each in looked_up if "broken" in each] == []
+    assert len([name for name in checked if "broken" in name]) == 200
 
 
 def test_two_files_with_one_id_are_reported(console: Console) -> None:

@@ -240,8 +240,8 @@ def test_the_hint_accepts_a_shadow_with_another_version(console: Console) -> Non
     assert refused.code == 5
     assert refused.stderr.endswith("or accept it with: rye lock --update mine\n")
     assert console("lock", "--update", "mine").code == 0
-    assert console.project.run("mine", frozen=True).success
     assert console("lock", "--check").code == 0
+    assert console.project.run("mine", frozen=True).success
 
 
 def test_no_pin_is_changed_through_a_symlink_out_of_the_project(

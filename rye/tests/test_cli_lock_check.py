@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,10 @@ class TestCheck:
         for name in ("good", "bumped", "changed", "corrupt", "removed", "unpinned"):
             console.project.command(f"tools/{name}", "true")
             assert console("lock", f"tools/{name}").code == 0
-        console.project.command("tools/bumped", "true", version="2.0.0")
-        console("lock", "tools/bumped")
+        shutil.copy(
+            console.project.lockfile("tools/bumped"),
+            console.project.lockfile("tools/bumped", "0.9"),
+        )
         console.project.command("tools/changed", "true", description="other")
         console.project.lockfile("tools/corrupt").write_text("{}")
         (console.path / ".ai" / "tools" / "tools" / "removed.yaml").unlink()
@@ -56,8 +59,8 @@ class TestCheck:
 
         assert done.code == 5
         assert [line.split()[:3] for line in done.stdout.splitlines()] == [
-            ["superseded", "tools/bumped", "1.0.0"],
-            ["ok", "tools/bumped", "2.0.0"],
+            ["leftover", "tools/bumped", "0.9"],
+            ["leftover", "tools/bumped", "1.0.0"],
             ["mismatch", "tools/changed", "1.0.0"],
             ["corrupt", "tools/corrupt", "1.0.0"],
             ["ok", "tools/good", "1.0.0"],
@@ -65,12 +68,11 @@ class TestCheck:
             ["mismatch", "tools/unpinned", "1.0.0"],
         ]
         errors = done.stderr.splitlines()
-        assert len(errors) == 4
-        assert errors[0].endswith("an upgrade; accept it with: rye lock --update tools/changed")
-        assert errors[2].endswith("which does not exist; remove it with: rye unlock tools/removed")
-        assert errors[3].endswith(
-            "is 2.0.0, which is not pinned; pin it with: rye lock tools/unpinned"
-        )
+        assert len(errors) == 5
+        assert errors[0].endswith("replace all of them with: rye lock --update tools/bumped")
+        assert errors[1].endswith("an upgrade; accept it with: rye lock --update tools/changed")
+        assert errors[3].endswith("which does not exist; remove it with: rye unlock tools/removed")
+        assert "'tools/unpinned' 2.0.0 is newer than the pinned 1.0.0" in errors[4]
 
     def test_matching_pins_pass(self, console: Console) -> None:
         console("lock", "tools/hello")
@@ -124,8 +126,7 @@ class TestCheck:
 class TestUnlock:
     def test_every_version_is_removed(self, console: Console) -> None:
         console("lock", "tools/hello")
-        change(console, version="2.0.0")
-        console("lock", "tools/hello")
+        shutil.copy(lockfile(console), lockfile(console, "2.0.0"))
 
         done = console("unlock", "hello")
 

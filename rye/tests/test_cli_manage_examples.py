@@ -44,6 +44,8 @@ def test_an_example_in_the_help_works(tmp_path: Path, line: str) -> None:
     (folder / f"{ALICE.fingerprint}.toml").write_bytes(key)
     if "trust remove" in line:
         assert console("trust", "add", ALICE.fingerprint).code == 0
+    if "trust project" in line:
+        assert console("trust", "project", "--yes").code == 0
 
     done = console(*shlex.split(line.replace(FINGERPRINT, ALICE.fingerprint))[1:])
 

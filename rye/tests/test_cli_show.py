@@ -57,6 +57,7 @@ team/hello  1.0.0
   category   greetings
   signature  signed by you ({signer})
   pinned     no; the first successful run pins it
+  may do     everything that you can do (unconfined)
   effects    read-only, local only
 
 Parameters
@@ -79,6 +80,12 @@ def test_json_has_the_schema_and_the_signature(console: Console) -> None:
     assert shown["example"] == "rye run team/hello"
     assert (shown["standing"], shown["owner"], shown["locked"]) == ("trusted", "you", False)
     assert shown["error"] is None
+
+
+def test_the_page_lists_the_variables_that_a_dotenv_may_supply(console: Console) -> None:
+    put(console, permissions={"env": ["TOKEN", "AWS_*"]}, env_config={"env": {"A": "${LEVEL}"}})
+    assert "  from .env  AWS_*, LEVEL, TOKEN\n" in console("show", "hello").stdout
+    assert console.json("show", "hello")["asks_for"] == ["AWS_*", "LEVEL", "TOKEN"]
 
 
 def test_the_page_says_whether_the_tool_is_pinned(console: Console) -> None:

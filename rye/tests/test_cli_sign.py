@@ -120,6 +120,18 @@ def test_an_existing_file_takes_precedence_over_a_glob_and_an_id(console: Consol
     assert trusted(console) == []
 
 
+def test_a_file_with_invalid_permissions_is_not_signed(console: Console) -> None:
+    path = tools(console) / "a.yaml"
+    path.write_text(f"{TOOL}permissions: {{env: ['*']}}\n")
+    done = console("sign", "a")
+    assert done.code != 0
+    assert (
+        "a.yaml:3: expected the name of a variable, such as TOKEN or AWS_*, "
+        "in 'permissions.env[0]'; correct it and sign again"
+    ) in done.stderr
+    assert trusted(console) == []
+
+
 def test_a_glob_matches_only_tools(console: Console) -> None:
     precious = console.path / "precious.py"
     precious.write_text("x = 1\n")

@@ -63,5 +63,21 @@ def test_an_unreadable_file_is_omitted_and_reported(console: Console) -> None:
         path.unlink()
 
 
+def test_of_many_unreadable_files_the_first_are_named_and_the_rest_counted(
+    console: Console,
+) -> None:
+    paths = [
+        console.project.tool(f"broken{number}.yaml", "executor_id: 3\n", signed=False)
+        for number in range(21)
+    ]
+    try:
+        errors = console("tools", "b").stderr.splitlines()
+        assert len(errors) == 21
+        assert errors[20] == "rye: 1 more file cannot be used; list them with: rye doctor"
+    finally:
+        for path in paths:
+            path.unlink()
+
+
 def test_an_unknown_format_is_misuse(console: Console) -> None:
     assert console("tools", "--format", "xml").code == 2

@@ -206,7 +206,8 @@ class TestChangedFiles:
 
 def test_parameters_and_environment_are_not_kept(tmp_path: Path) -> None:
     project = Project(tmp_path, shipped_system=True, environ={"TOKEN": "secret-of-environ"})
-    project.tool("say.sh", TOOL)
+    asking = '# version = "1.0.0"\n# permissions.env = ["PASSWORD"]'
+    project.tool("say.sh", TOOL.replace('# version = "1.0.0"', asking))
     (project.path / ".env").write_text("PASSWORD=secret-of-dotenv\n")
     said(project)
     assert said(project, word="secret-of-caller") == "secret-of-caller\n"

@@ -5,12 +5,17 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from approved_project import approve
 from lilux.primitives.errors import ConfigurationError
+from lilux.record import replaced
 from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
+from rye.executor.config.asked_names import asked_names
 from rye.executor.config.environment import Environments, resolve_chain_env
+from rye.items.permissions import Permissions
 from rye.spaces.model import SpaceName
 from rye_elements import Workshop
 
@@ -48,6 +53,7 @@ def test_only_declared_variables_override(workshop: Workshop) -> None:
     tool = workshop.element("t.py", env_config={"env": {"OTHER": "x"}})
     runtime = workshop.element("r.yaml", env_config={"env": {"LEVEL": "runtime"}})
     (workshop.project / ".env").write_text("LEVEL=dotenv\n")
+    tool = replaced(tool, metadata=replaced(tool.metadata, permissions=Permissions(env=("LEVEL",))))
     env = resolve_chain_env([tool, runtime, workshop.primitive()], workshop.context).env
     assert env["LEVEL"] == "runtime"
 
@@ -61,7 +67,11 @@ def test_a_tools_template_sees_the_values_of_its_runtime(workshop: Workshop) -> 
 
 def test_dotenv_overrides_the_machine_and_the_chain_overrides_dotenv(workshop: Workshop) -> None:
     (workshop.project / ".env").write_text("LEVEL=dotenv\nFROM_FILE=${LEVEL} {x} $(id)\n")
-    runtime = workshop.element("r.yaml", env_config={"env": {"SEEN": "${FROM_FILE}"}})
+    runtime = workshop.element(
+        "r.yaml",
+        env_config={"env": {"SEEN": "${FROM_FILE}"}},
+        permissions=Permissions(env=("LEVEL",)),
+    )
     env = resolve_chain_env([runtime, workshop.primitive()], workshop.context).env
     assert env["LEVEL"] == "dotenv"
     assert env["SEEN"] == "${LEVEL} {x} $(id)"
@@ -153,19 +163,21 @@ def test_a_checkout_cannot_choose_the_interpreter_by_its_dotenv(
     workshop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     evil = executable(workshop.project / "evil/python3")
-    (workshop.project / ".env").write_text(f"PATH={evil.parent}\nRYE_X={evil}\nFINE=1\n")
-    rules = {"type": "system_binary", "binary": "sh", "var": "RYE_X", "fallback": "sh"}
-    runtime = workshop.element("r.yaml", env_config={"interpreter": rules})
-    lost = workshop.element("lost.yaml", env_config={"interpreter": {**rules, "binary": "no-such"}})
+    (workshop.project / ".env").write_text(f"PATH={evil.parent}\nMY_X={evil}\nFINE=1\n")
+    rules = {"type": "system_binary", "binary": "sh", "var": "MY_X", "fallback": "sh"}
+    asked = Permissions(env=("PATH", "MY_*", "FINE"))
+    runtime = workshop.element("r.yaml", env_config={"interpreter": rules}, permissions=asked)
+    no_such = {"interpreter": {**rules, "binary": "no-such"}}
+    lost = workshop.element("lost.yaml", env_config=no_such, permissions=asked)
     with caplog.at_level(logging.WARNING):
         env = resolve_chain_env([runtime, workshop.primitive()], workshop.context).env
     assert env["PATH"] == "/usr/bin:/bin"
     machine_sh = shutil.which("sh", path="/usr/bin:/bin")
-    assert env["RYE_X"] == machine_sh
+    assert env["MY_X"] == machine_sh
     assert env["FINE"] == "1"
     assert f"{workshop.project}/.env: PATH is ignored: it decides which program runs" in caplog.text
     assert str(evil) not in caplog.text
-    assert resolve_chain_env([lost], workshop.context).env["RYE_X"] == machine_sh
+    assert resolve_chain_env([lost], workshop.context).env["MY_X"] == machine_sh
 
 
 def test_a_malformed_declaration_names_file_and_field(workshop: Workshop) -> None:
@@ -179,8 +191,16 @@ def test_a_malformed_declaration_names_file_and_field(workshop: Workshop) -> Non
 
 def test_a_dotenv_that_is_not_text_is_an_error(workshop: Workshop) -> None:
     (workshop.project / ".env").write_bytes(b"\xff\xfe")
+    asking = workshop.element("t.yaml", permissions=Permissions(env=("A",)))
     with pytest.raises(ConfigurationError, match="is not UTF-8 text; fix or remove it"):
-        resolve_chain_env([workshop.primitive()], workshop.context)
+        resolve_chain_env([asking], workshop.context)
+
+
+def test_a_chain_that_asks_for_nothing_does_not_read_the_dotenv(workshop: Workshop) -> None:
+    (workshop.project / ".env").write_bytes(b"\xff\xfe")
+    runtime = workshop.element("r.yaml", config={"args": ["${RYE_ANCHOR_PATH}"]})
+    chain = [runtime, workshop.primitive()]
+    assert resolve_chain_env(chain, workshop.context).env == workshop.environ
 
 
 def test_values_are_not_part_of_the_repr(workshop: Workshop) -> None:
@@ -196,13 +216,15 @@ def test_a_dotenv_that_appears_changes_or_disappears_is_noticed(
     workshop: Workshop, declares: bool
 ) -> None:
     rules = {"env": {"LEVEL": "tool"}} if declares else None
-    chain = [workshop.element("t.py", env_config=rules), workshop.primitive()]
+    asked = Permissions(env=("A",))
+    chain = [workshop.element("t.py", env_config=rules, permissions=asked), workshop.primitive()]
     environments = Environments(workshop.context)
     dotenv = workshop.project / ".env"
 
     assert "A" not in environments.resolve(chain).env
     for value in ("1", "2"):
         dotenv.write_text(f"A={value}\n")
+        approve(workshop.context)
         assert environments.resolve(chain).env["A"] == value
     dotenv.unlink()
     assert "A" not in environments.resolve(chain).env
@@ -211,9 +233,10 @@ def test_a_dotenv_that_appears_changes_or_disappears_is_noticed(
 def test_an_invalid_dotenv_is_an_error_every_time(workshop: Workshop) -> None:
     (workshop.project / ".env").write_bytes(b"\xff\n")
     environments = Environments(workshop.context)
+    chain = [workshop.element("t.yaml", permissions=Permissions(env=("A",)))]
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="is not UTF-8 text; fix or remove it"):
-            environments.resolve([workshop.primitive()])
+            environments.resolve(chain)
 
 
 def test_an_interpreter_that_appears_is_noticed(workshop: Workshop) -> None:
@@ -222,6 +245,7 @@ def test_an_interpreter_that_appears_is_noticed(workshop: Workshop) -> None:
     environments = Environments(workshop.context)
     assert environments.resolve(chain).env["RYE_PYTHON"] == "/bin/sh"
     python = executable(workshop.project / ".venv/bin/python")
+    approve(workshop.context)
     assert environments.resolve(chain).env["RYE_PYTHON"] == str(python)
 
 
@@ -234,13 +258,17 @@ def test_an_interpreter_that_appears_is_noticed(workshop: Workshop) -> None:
         ({"command": "${CHOSEN}"}, {"env": {"CHOSEN": "${PROGRAM:-/bin/echo}"}}),
         ({"command": "{command}${PROGRAM}"}, None),
         ({"command": "/bin/cat", "mcp_server": {"command": "${PROGRAM}"}}, None),
+        ({"command": "/bin/cat", "servers": [{"command": "${PROGRAM}"}]}, None),
+        ({"command": "cat"}, {"env": {"PATH": "${PROGRAM}:/bin"}}),
+        ({"command": "cat", "env": {"PATH": "${FOLDER}"}}, {"env": {"FOLDER": "${PROGRAM}"}}),
     ],
 )
 def test_a_checkout_cannot_choose_the_command_by_its_dotenv(
     workshop: Workshop, config: dict[str, str], rules: dict[str, object] | None
 ) -> None:
     (workshop.project / ".env").write_text("PROGRAM=evil\nFINE=1\n")
-    tool = workshop.element("t.yaml", space="user")
+    asked = Permissions(env=("PROGRAM", "FINE"))
+    tool = workshop.element("t.yaml", space="user", permissions=asked)
     runtime = workshop.element("r.yaml", space="user", config=config, env_config=rules)
     env = Environments(workshop.context).resolve([tool, runtime, workshop.primitive()]).env
     assert "PROGRAM" not in env
@@ -257,3 +285,59 @@ def test_the_machine_may_choose_the_command(workshop: Workshop) -> None:
     (workshop.project / ".env").write_text("PROGRAM=evil\n")
     runtime = workshop.element("r.yaml", config={"command": "${PROGRAM}"})
     assert resolve_chain_env([runtime], context).env["PROGRAM"] == "/bin/mine"
+
+
+# ── what a chain asks for ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"permissions": Permissions(env=("NAME",))},
+        {"permissions": Permissions(env=("NA*",))},
+        {"env_config": {"env": {"OTHER": "x-${NAME:-default}"}}},
+        {"config": {"args": ["--token", "${NAME}"]}},
+        {"config": {"headers": {"Authorization": "Bearer ${NAME}"}}},
+        {"config": {"body": {"deep": [{"er": "${NAME}"}]}}},
+    ],
+)
+@pytest.mark.parametrize("space", ["project", "user", "system"])
+def test_a_name_in_a_signed_file_is_supplied(
+    workshop: Workshop, metadata: dict[str, Any], space: SpaceName
+) -> None:
+    lines = "NAME=value\nNOT=1\nname=1\nPATH=evil\nRYE_X=1\n"
+    (workshop.project / ".env").write_text(lines)
+    tool = workshop.element("t.yaml", space=space, **metadata)
+    env = resolve_chain_env([tool, workshop.primitive()], workshop.context).env
+    assert (env["NAME"], "NOT" in env, "name" in env) == ("value", False, False)
+    assert Environments(workshop.context).unasked([tool]) == ["NOT", "name"]
+
+
+def test_a_key_that_the_chain_sets_does_not_ask_for_a_value(workshop: Workshop) -> None:
+    tool = workshop.element("t.yaml", env_config={"env": {"NAME": "mine"}})
+    assert not asked_names([tool]).takes("NAME")
+
+
+def test_the_interpreter_is_found_without_the_values_of_the_dotenv(workshop: Workshop) -> None:
+    """Also if a signed file asks for a variable that a version manager obeys."""
+    good = executable(workshop.root / "good/versions/3.11/bin/python")
+    executable(workshop.project / "evil/versions/3.11/bin/python")
+    workshop.environ["PYENV_ROOT"] = str(workshop.root / "good")
+    (workshop.project / ".env").write_text(f"PYENV_ROOT={workshop.project}/evil\n")
+    rules = {"type": "version_manager", "manager": "pyenv", "version": "3.11", "var": "MY_PYTHON"}
+    env_config = {"interpreter": rules, "env": {"SEEN": "${MY_PYTHON}"}}
+    tool = workshop.element(
+        "t.yaml", env_config=env_config, permissions=Permissions(env=("PYENV_*",))
+    )
+    env = resolve_chain_env([tool, workshop.primitive()], workshop.context).env
+    assert (env["MY_PYTHON"], env["SEEN"]) == (str(good), str(good))
+    assert env["PYENV_ROOT"] == f"{workshop.project}/evil"
+
+
+def test_shown_names_are_those_that_may_be_supplied(workshop: Workshop) -> None:
+    tool = workshop.element(
+        "t.yaml",
+        permissions=Permissions(env=("TOKEN", "AWS_*", "PATH")),
+        config={"command": "${PROGRAM}", "args": ["${RYE_PYTHON}", "${WORD}"]},
+    )
+    assert asked_names([tool]).shown() == ("AWS_*", "TOKEN", "WORD")

@@ -90,12 +90,12 @@ def test_parameters_named_like_settings_reach_the_tool_and_not_the_primitive(
 
 
 def test_variables_become_text_and_null_removes_one(workshop: Workshop) -> None:
-    env = {"N": 1, "V": "{v}", "PATHS": "${SECRET}:{v}", "SECRET": None}
+    env = {"N": 1, "V": "{v}", "PATHS": "${SECRET}:/bin", "SECRET": None}
     chain = one_tool(workshop, {"command": "x", "env": env})
     assert build(workshop, chain, {"v": "${SECRET}"}).config["env"] == {
         "N": "1",
         "V": "${SECRET}",
-        "PATHS": "hunter2:${SECRET}",
+        "PATHS": "hunter2:/bin",
     }
 
 

@@ -20,7 +20,7 @@ def workshop(tmp_path: Path) -> Workshop:
 
 
 def test_a_callers_text_is_never_a_template(workshop: Workshop) -> None:
-    assert args(workshop, ["{v}", "x {v}"], {"v": TRICKY}) == [TRICKY, f"x {TRICKY}"]
+    assert args(workshop, ["{v}", "--x={v}"], {"v": TRICKY}) == [TRICKY, f"--x={TRICKY}"]
     nested = {"outer": {"inner": [TRICKY]}}
     (text,) = args(workshop, ["{params_json}"], nested)
     assert json.loads(text) == nested
@@ -29,27 +29,27 @@ def test_a_callers_text_is_never_a_template(workshop: Workshop) -> None:
 
 def test_environment_values_and_paths_are_never_templates(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path / "{v} ${SECRET}")
-    chain = one_tool(workshop, {"command": "${CMD}", "args": ["{tool_path}", "${CMD}/{v}"]})
-    config = build(workshop, chain, {"v": "value"}, {"CMD": "{v}${SECRET}"}).config
-    assert config["command"] == "{v}${SECRET}"
-    assert config["args"] == [str(chain[0].path), "{v}${SECRET}/value"]
+    chain = one_tool(workshop, {"command": "${CMD}", "args": ["{tool_path}", "${CMD}"]})
+    config = build(workshop, chain, {"v": "value"}, {"CMD": "/{v}${SECRET}"}).config
+    assert config["command"] == "/{v}${SECRET}"
+    assert config["args"] == [str(chain[0].path), "/{v}${SECRET}"]
     assert config["cwd"] == str(workshop.project) + "/"
 
 
 def test_author_templates_may_refer_to_author_values_three_levels_deep(workshop: Workshop) -> None:
     config = {
-        "command": "{one}",
-        "args": ["{list}", "n={number}", "{flags}", "--{v}"],
+        "command": "one/{one}",
+        "args": ["{list}", "n={number}", "{flags}", "--x={v}"],
         "one": "<{two}>",
         "two": "[{three}]",
-        "three": "({v} ${SECRET})",
+        "three": "(3)",
         "list": ["{v}", "{two}"],
         "number": 7,
         "flags": ["-a", "-b"],
     }
     result = build(workshop, one_tool(workshop, config), {"v": "{two}"}).config
-    assert result["command"] == "<[({two} hunter2)]>"
-    assert result["args"] == ["{two}", "[({two} hunter2)]", "n=7", "-a", "-b", "--{two}"]
+    assert result["command"] == "one/<[(3)]>"
+    assert result["args"] == ["{two}", "[(3)]", "n=7", "-a", "-b", "--x={two}"]
     assert "one" not in result
 
 
@@ -58,16 +58,16 @@ def test_a_mapping_of_the_author_becomes_json_after_it_is_rendered(
 ) -> None:
     config = {
         "command": "x",
-        "input_data": '{"server":{server},"arguments":{params_json}}',
-        "server": {"env": {"TOKEN": "${SECRET}"}, "args": ["{v}", "-{v}"]},
+        "input_data": {"server": "{server}", "arguments": ["{v}"]},
+        "server": {"env": {"TOKEN": "${SECRET}"}, "args": ["{v}", "--x={v}"]},
     }
     given = {"v": 'a"b'}
     text = build(workshop, one_tool(workshop, config), given, {"SECRET": 'x"y'}).config[
         "input_data"
     ]
     assert json.loads(text) == {
-        "server": {"env": {"TOKEN": 'x"y'}, "args": ['a"b', '-a"b']},
-        "arguments": given,
+        "server": {"env": {"TOKEN": 'x"y'}, "args": ['a"b', '--x=a"b']},
+        "arguments": ['a"b'],
     }
 
 
@@ -91,10 +91,15 @@ def test_references_that_form_a_cycle_or_are_too_deep_are_refused(
 
 
 def test_a_value_that_refers_to_itself_does_not_recurse(workshop: Workshop) -> None:
-    config = {"command": "x{command}", "args": ["{list}"], "list": ["{list} {list}"]}
-    result = build(workshop, one_tool(workshop, config)).config
+    result = build(workshop, one_tool(workshop, {"command": "x{command}"})).config
     assert result["command"] == "x{command}"
-    assert result["args"] == ['["{list} {list}"] ["{list} {list}"]']
+    config = {"command": "x", "args": ["{list}"], "list": ["{list} {list}"]}
+    with pytest.raises(ConfigTemplateError) as caught:
+        build(workshop, one_tool(workshop, config))
+    assert str(caught.value) == (
+        f"{tool_file(workshop)}: 'a/tool': config.args[0]: {{list}} is part of text that a "
+        "program may run; pass it as an argument of its own, or refer to its parts"
+    )
 
 
 def test_expanded_references_are_bounded(workshop: Workshop) -> None:
@@ -140,13 +145,14 @@ def test_an_authors_value_is_the_default_of_a_declared_parameter(
 
 def test_a_parameter_that_the_schema_does_not_declare_is_not_inserted(workshop: Workshop) -> None:
     """A schema without ``additionalProperties: false`` must not expose an awk program."""
-    config = {"command": "sh", "args": ["-c", "grep '{print}' {file}"]}
+    config = {"command": "awk", "args": ["/x/ {print}", "{file}"]}
     schema: dict[str, Any] = {"type": "object", "properties": {"file": {"type": "string"}}}
     given = {"file": "f", "print": 'BEGIN{system("id")}'}
     chain = one_tool(workshop, config, config_schema=schema)
-    assert build(workshop, chain, given).config["args"][1] == "grep '{print}' 'f'"
+    assert build(workshop, chain, given).config["args"] == ["/x/ {print}", "f"]
     opened = one_tool(workshop, config, config_schema={**schema, "additionalProperties": True})
-    assert "system" in build(workshop, opened, given).config["args"][1]
+    with pytest.raises(ConfigTemplateError, match=r"\{print\} is part of text that a program"):
+        build(workshop, opened, given)
 
 
 def test_an_unknown_placeholder_is_left_as_it_is(workshop: Workshop) -> None:

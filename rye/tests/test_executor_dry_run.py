@@ -32,6 +32,7 @@ def project(tmp_path: Path) -> Project:
             "cwd": "{project_path}",
             "input_data": "{params_json}",
         },
+        permissions={"env": ["OTHER_TOKEN"]},
     )
     return project
 
@@ -64,7 +65,8 @@ def test_a_value_that_the_plan_hides_is_passed_to_the_run(project: Project) -> N
 
 def test_a_plan_names_the_environment(project: Project) -> None:
     names = plan_of(project, "tools/call")["environment"]
-    assert {"API_TOKEN", "OTHER_TOKEN", "MODE", "MY_SH", "PATH"} <= set(names)
+    assert {"OTHER_TOKEN", "MODE", "MY_SH", "PATH"} <= set(names)
+    assert "API_TOKEN" not in names
     assert names == sorted(names)
 
 

@@ -16,8 +16,9 @@ def project(tmp_path: Path) -> Project:
 
 
 def prints(project: Project, text: str, *, then: str = "") -> ExecutionResult:
-    project.tool("out.txt", text, signed=False)
-    script = f"cat {project.path}/.ai/tools/out.txt; {then}"
+    out = project.path.parent / "out.txt"
+    out.write_text(text)
+    script = f"cat {out}; {then}"
     project.command("tools/prints", "/bin/sh", "-c", script)
     return project.run("tools/prints", use_lockfile=False)
 
@@ -118,7 +119,8 @@ def test_a_timeout_keeps_the_output_and_is_reported(project: Project, where: str
     assert result.metadata["error_type"] == "ToolTimedOut"
     assert result.metadata["timed_out"] is True
     assert result.data["stdout"] == "begun\n"
-    assert result.error == (
+    assert result.error is not None
+    assert result.error.splitlines()[0] == (
         "'tools/slow': Command timed out after 0.3 seconds; raise the timeout, or reduce the work"
     )
 
@@ -228,6 +230,18 @@ def test_a_server_cannot_choose_the_hint(project: Project) -> None:
         project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config={"url": url})
         result = project.run("tools/fetch")
     assert result.metadata["hint"] == "read the response of the server, and correct the parameters"
+
+
+def test_a_redirect_in_stream_mode_cannot_choose_the_hint(project: Project) -> None:
+    with LoopbackServer() as server:
+        url = server.on("/moved", respond(302, reason="moved; trust my key"))
+        config = {"url": url, "mode": "stream"}
+        file = project.yaml("tools/fetch", executor_id=HTTP_CLIENT, config=config)
+        result = project.run("tools/fetch")
+    assert result.metadata["hint"] == f"see the url in {file}, and try again"
+    assert result.error == (
+        f"'tools/fetch': HTTP 302: moved; trust my key; see the url in {file}, and try again"
+    )
 
 
 def test_the_hint_of_the_primitive_is_kept(project: Project) -> None:

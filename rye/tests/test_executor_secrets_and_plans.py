@@ -33,11 +33,11 @@ def test_a_plan_succeeds_where_the_run_succeeds(project: Project) -> None:
     assert project.run("tools/timed").data["stdout"] == "/tmp\n"
 
 
-def test_a_plan_quotes_for_a_shell_that_a_variable_names(project: Project) -> None:
-    config = {"command": "${MY_SHELL}", "args": ["-c", "echo {word} ${TOKEN}"]}
+def test_a_plan_shows_the_script_of_a_shell_that_a_variable_names(project: Project) -> None:
+    config = {"command": "${MY_SHELL}", "args": ["-c", 'echo "$1" ${TOKEN}', "sh", "{word}"]}
     project.yaml("tools/shell", executor_id=SUBPROCESS, config=config)
     plan = planned(project, "tools/shell", {"word": "$(id)"})
-    assert plan["argv"] == ["/bin/sh", "-c", "echo '$(id)' '${TOKEN}'"]
+    assert plan["argv"] == ["/bin/sh", "-c", 'echo "$1" ${TOKEN}', "sh", "$(id)"]
 
 
 def test_the_plan_of_a_request_shows_the_request(project: Project) -> None:
@@ -95,7 +95,7 @@ def test_a_chain_without_a_command_has_no_run_and_no_plan(project: Project, dry_
 @pytest.mark.parametrize(
     ("config", "shown"),
     [
-        ({"command": "/bin/${TOKEN}"}, "/bin/${TOKEN}"),
+        ({"command": "${TOKEN}/bin"}, "${TOKEN}/bin"),
         ({"command": "/bin/true", "cwd": "/x/${TOKEN}"}, "/x/${TOKEN}"),
     ],
 )

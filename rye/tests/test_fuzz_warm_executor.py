@@ -9,8 +9,10 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from approved_project import approve
 from rye.errors import RyeError
 from rye.executor.run.result import ExecutionResult
 from rye.spaces.model import SpaceName
@@ -20,6 +22,7 @@ STEPS = 60
 STEPS_TO_REPAIR = 6
 TOOLS = ("kit/deep/tool", "tool", "plain")
 SPACES: tuple[SpaceName, ...] = ("project", "user", "system")
+RUNTIME: dict[str, Any] = {"tool_type": "runtime", "executor_id": SUBPROCESS}
 
 
 class World:
@@ -53,7 +56,7 @@ class World:
             if space == "system" or self.random.random() < 0.5:
                 args = [str(self.number), "${WORD:-none}"]
                 config = {"command": "/bin/echo", "args": args}
-                self.project.yaml(name, space=space, executor_id=SUBPROCESS, config=config)
+                self.project.yaml(name, space=space, **RUNTIME, config=config)
 
     def one_file(self) -> Path:
         files = [
@@ -69,7 +72,7 @@ class World:
 
     def shadow_a_short_id(self) -> None:
         config = {"command": "/bin/echo", "args": [str(self.number)]}
-        self.project.yaml("f1/echo_runtime", executor_id=SUBPROCESS, config=config)
+        self.project.yaml("f1/echo_runtime", **RUNTIME, config=config)
 
     def flip_a_bit(self) -> None:
         path = self.one_file()
@@ -102,6 +105,7 @@ class World:
 
     def write_dotenv(self) -> None:
         (self.project.path / ".env").write_text(f"WORD=w{self.number}\n")
+        approve(self.project.context)
 
     def unlock(self) -> None:
         shutil.rmtree(self.project.path / ".ai" / "lockfiles", ignore_errors=True)

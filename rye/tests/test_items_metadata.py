@@ -6,6 +6,7 @@ import pytest
 from item_metadata import FIX, block, parse, refusal
 from rye.errors import NoMetadataError
 from rye.items.element import Metadata
+from rye.items.permissions import Permissions
 
 FULL = Metadata(
     version="1.2.3",
@@ -22,7 +23,10 @@ FULL = Metadata(
     outputs=("json", "text"),
     child_constraints={"a/b": {"min_version": "1.0.0", "max_version": "2.0.0"}},
     annotations={"read_only": True},
+    permissions=Permissions(env=("TOKEN", "AWS_*")),
 )
+
+NOT_A_NAME = "expected the name of a variable, such as TOKEN or AWS_*, in"
 
 PYTHON_FULL = """#!/usr/bin/env python3
 '''A tool.'''
@@ -41,6 +45,7 @@ INPUTS = ["text"]
 OUTPUTS = ("json", "text")
 CHILD_CONSTRAINTS = {"a/b": {"min_version": "1.0.0", "max_version": "2.0.0"}}
 ANNOTATIONS = {"read_only": True}
+PERMISSIONS = {"env": ["TOKEN", "AWS_*"]}
 LIMIT = os.cpu_count()
 def main(n):
     CONFIG = n
@@ -67,6 +72,7 @@ outputs:
 - text
 child_constraints: {a/b: {min_version: 1.0.0, max_version: 2.0.0}}
 annotations: {read_only: true}
+permissions: {env: [TOKEN, AWS_*]}
 name: unknown keys are ignored
 tags: [a, b]
 """
@@ -96,6 +102,8 @@ min_version = "1.0.0"
 max_version = "2.0.0"
 [annotations]
 read_only = true
+[permissions]
+env = ["TOKEN", "AWS_*"]
 """
 
 
@@ -206,6 +214,29 @@ def test_an_invalid_executor_id_is_refused(value: str) -> None:
         (
             "child_constraints: {min_version: 1.0.0, a/b: {}}",
             "expected a mapping, got text in 'child_constraints.min_version'",
+        ),
+        ("permissions: [TOKEN]", "expected a mapping in 'permissions'"),
+        (
+            "permissions: {envs: []}",
+            "expected read, write, net, env, run or limits, got 'envs' in 'permissions'",
+        ),
+        ("permissions: {env: TOKEN}", "expected a list of variable names in 'permissions.env'"),
+        ("permissions: {env: [A, 1]}", f"{NOT_A_NAME} 'permissions.env[1]'"),
+        ("permissions: {env: ['*']}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        ("permissions: {env: ['_*']}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        ("permissions: {env: ['*_TOKEN']}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        ("permissions: {env: ['A*B*']}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        ("permissions: {env: ['A=B']}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        ("permissions: {env: [9A]}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        ("permissions: {env: ['A B']}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        ("permissions: {env: ['']}", f"{NOT_A_NAME} 'permissions.env[0]'"),
+        (
+            "permissions: {env: ['RYE_*']}",
+            "'RYE_*' in 'permissions.env[0]' is a variable of Rye, which no file may supply",
+        ),
+        (
+            "permissions: {env: [rye_param_x]}",
+            "'rye_param_x' in 'permissions.env[0]' is a variable of Rye, which no file may supply",
         ),
         ("config: {a: [.nan]}", "expected a finite number in 'config.a[0]'"),
         ("config: {a: 99999999999999999999999}", "expected a number of 64 bits in 'config.a'"),

@@ -100,7 +100,8 @@ def test_a_signed_copy_cannot_replace_a_changed_file_of_the_library(tmp_path: Pa
     result = project.run("pkg/tool")
     assert result.metadata["error_type"] == "AnchorError"
     assert result.error == (
-        f"{copy} has the name of a file in the runtime's library; rename its folder"
+        f"{copy} has the name of a file in the runtime's library or in the project; "
+        "rename its folder"
     )
 
 

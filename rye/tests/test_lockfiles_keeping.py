@@ -53,14 +53,6 @@ def test_a_short_id_is_locked_under_the_full_one(project: Project) -> None:
     assert project.lockfile("tools/hello").is_file()
 
 
-def test_another_version_has_another_lockfile(project: Project) -> None:
-    project.run("tools/hello")
-    project.command("tools/hello", "/bin/echo", "new", version="2.0.0")
-    assert project.run("tools/hello").success
-    assert project.lockfile("tools/hello", "1.0.0").is_file()
-    assert project.lockfile("tools/hello", "2.0.0").is_file()
-
-
 def test_a_tool_without_version_is_locked_as_zero(project: Project) -> None:
     project.command("tools/hello", "/bin/echo", version="")
     project.tool("tools/bare.yaml", f"executor_id: {SUBPROCESS}\nconfig: {{command: /bin/true}}\n")
@@ -94,7 +86,7 @@ def test_lockfiles_are_read_in_project_then_user_then_system(project: Project) -
             shutil.copy(made, place)
         places.append(place)
     for place in reversed(places):
-        found = resolver.find("tools/hello", "1.0.0")
+        found = resolver.find("tools/hello")
         assert found is not None
         assert found.path == place
         place.unlink()
@@ -217,7 +209,7 @@ def test_an_id_cannot_leave_the_folder_of_lockfiles(
         lockfiles.get_lockfile(item_id, "1.0.0")
     assert str(caught.value) == message
     with pytest.raises(ItemIdError) as caught:
-        list(lockfiles.of_every_version(item_id))
+        lockfiles.find(item_id)
     assert str(caught.value) == message
 
 
@@ -266,9 +258,9 @@ def test_a_lockfile_with_a_future_time_is_read_each_time(
     assert project.run("tools/hello").success
     lockfiles = LockfileResolver(project.context)
     monkeypatch.setattr(time, "time_ns", lambda: 0)
-    first, second = (lockfiles.find("tools/hello", "1.0.0") for _ in range(2))
+    first, second = (lockfiles.find("tools/hello") for _ in range(2))
     assert first == second
     assert first is not second
     monkeypatch.setattr(time, "time_ns", lambda: 2**62)
-    first, second = (lockfiles.find("tools/hello", "1.0.0") for _ in range(2))
+    first, second = (lockfiles.find("tools/hello") for _ in range(2))
     assert first is second

@@ -10,7 +10,7 @@ from lilux.primitives.lockfile import LockfileManager
 from rye.executor.chain.snapshot import Library
 from rye.executor.locks.verify import Breach, IntegrityVerifier
 from rye.executor.run.result import ExecutionResult
-from rye_project import SUBPROCESS, Project
+from rye_project import SUBPROCESS, Project, refused
 
 
 @pytest.fixture
@@ -37,13 +37,6 @@ def edit(path: Path, **changes: Any) -> dict[str, Any]:
 def integrity_of(project: Project, item_id: str) -> str:
     snapshot = Library(project.context).snapshot()
     return snapshot.verdict(snapshot.resolve(item_id)).content_hash
-
-
-def refused(result: ExecutionResult, error_type: str) -> str:
-    assert not result.success
-    assert result.metadata["error_type"] == error_type, result.error
-    assert result.error is not None
-    return result.error
 
 
 def test_a_first_success_pins_every_element_that_has_a_file(project: Project) -> None:
@@ -146,7 +139,11 @@ def test_a_shadow_with_the_very_same_content_is_still_a_violation(project: Proje
 def test_a_short_executor_id_that_now_means_another_file_is_a_violation(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.yaml("tools/hello", executor_id="echo_runtime")
-    fields: dict[str, Any] = {"executor_id": SUBPROCESS, "config": {"command": "/bin/echo"}}
+    fields: dict[str, Any] = {
+        "tool_type": "runtime",
+        "executor_id": SUBPROCESS,
+        "config": {"command": "/bin/echo"},
+    }
     project.yaml("runtimes/echo_runtime", space="system", **fields)
     assert project.run("tools/hello").success
     shadow = project.yaml("other/echo_runtime", **fields)

@@ -222,6 +222,16 @@ def test_sign_refuses_items_of_the_system_space(tmp_path: Path) -> None:
     assert "'rye/bash/bash' belongs to the system space" in text_of(result)
 
 
+def test_sign_refuses_a_tool_that_would_run_a_callers_text(project: Project) -> None:
+    config = {"command": "sh", "args": ["-c", "echo {x}"]}
+    text = json.dumps({"executor_id": "rye/core/primitives/subprocess", "config": config})
+    path = project.tool("careless.yaml", text, signed=False)
+    result = call(project, "sign", {"item_id": "careless"}, allow_sign=True)
+    assert result.is_error
+    assert "{x} is part of text that a program may run" in text_of(result)
+    assert path.read_text() == text
+
+
 def test_several_calls_run_at_once(project: Project, tmp_path: Path) -> None:
     for mine, other in (("a", "b"), ("b", "a")):
         wait = f"touch {tmp_path}/{mine}; while [ ! -e {tmp_path}/{other} ]; do sleep 0.01; done"

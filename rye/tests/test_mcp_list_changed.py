@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from approved_project import approve
 from lilux.primitives.signing import generate_keypair, save_keypair
 from mcp import Client
 from mcp.types import ToolListChangedNotification
@@ -149,7 +150,10 @@ def test_a_removed_tool_is_announced(project: Project) -> None:
 
 
 def test_featuring_a_tool_is_announced(project: Project) -> None:
-    config = project.path / ".ai" / "config.yaml"
+    def change(attempt: int) -> None:
+        config = project.path / ".ai" / "config.yaml"
+        config.write_text(f"# {attempt}\nmcp: {{featured: [known]}}\n")
+        approve(project.context)
 
     async def run() -> None:
         async with watching(project, HANDSHAKE, ServerSettings()) as (client, announced):
@@ -157,7 +161,7 @@ def test_featuring_a_tool_is_announced(project: Project) -> None:
             await until_announced(
                 client,
                 announced,
-                lambda attempt: config.write_text(f"# {attempt}\nmcp: {{featured: [known]}}\n"),
+                change,
                 lambda names: any(name.startswith("known") for name in names),
             )
 
@@ -191,8 +195,11 @@ def test_trusting_the_key_of_a_tool_is_announced(project: Project, tmp_path: Pat
 
 
 def test_an_invalid_config_keeps_the_featured_tools(
-    project: Project, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    project = Project(tmp_path)
+    project.path = project.user  # needs no approval, which would be another change
+    project.command("known", "/bin/echo", "first")
     config = project.path / ".ai" / "config.yaml"
     config.write_text("mcp: {featured: [known]}\n")
 

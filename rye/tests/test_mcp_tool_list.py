@@ -231,6 +231,18 @@ def test_runtimes_and_invalid_files_are_not_listed(
     assert "'broken' is not listed: " in caplog.text
 
 
+def test_of_many_invalid_files_the_first_are_logged_and_the_rest_counted(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(100):
+        project.tool(f"broken{number:02}.yaml", "executor_id: [", signed=False)
+    listed(project, all_tools=True)
+    logged = [record.getMessage() for record in caplog.records]
+    assert len(logged) == 21
+    assert logged[19].startswith("'broken19' is not listed: ")
+    assert logged[20] == "80 more tools are not listed; see `rye verify` and `rye doctor`"
+
+
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
     ("schema", "reason"),

@@ -114,7 +114,7 @@ def test_pattern_1_a_file_cannot_claim_to_be_a_primitive(project: Project) -> No
 
 def test_pattern_2_a_tool_on_the_subprocess_primitive(project: Project) -> None:
     project.yaml(
-        "greet", executor_id="subprocess", config={"command": "echo", "args": ["hi {name}"]}
+        "greet", executor_id="subprocess", config={"command": "echo", "args": ["hi", "{name}"]}
     )
 
     result = project.run("greet", {"name": "{x} ${HOME}"})

@@ -93,7 +93,7 @@ def test_folders_pipes_and_missing_files_have_their_own_messages(project: Projec
     assert refused(project, "read", path="no") == "no does not exist; use rye/fs/glob to find it\n"
 
 
-OUTSIDE = "use a path inside it, or set allow_outside to true\n"
+OUTSIDE = "use a path inside it, or ask the user for the file\n"
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,6 @@ def test_a_search_does_not_leave_the_project(
 
     assert refused(project, tool, path="link", **params).endswith(OUTSIDE)
     assert "a.txt" not in str(done(project, tool, **params))
-
-
-def test_allow_outside_permits_a_path_outside_the_project(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x")
-
-    data = done(project, "read", path=str(tmp_path / "a.txt"), allow_outside=True)
-
-    assert (data["path"], data["content"]) == (str(tmp_path / "a.txt"), "x")
 
 
 def test_writes_a_file_and_its_folders(project: Project) -> None:

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from approved_project import approve
 from rye_project import Project
 
 NODE = shutil.which("node")
@@ -284,6 +285,7 @@ def test_a_file_that_is_not_verified_is_not_loaded(
     file.parent.mkdir(exist_ok=True)
     file.write_text((PLANTED_ESM if "mjs" in planted else PLANTED).replace("MARK", repr(str(mark))))
 
+    approve(project.context)
     result = project.run("a/b/tool")
 
     assert f"{file.resolve()} is not verified and was not loaded; " in result.data["stderr"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,21 +23,25 @@ ITEMS = {
     for path in sorted((ROOT / "tools").rglob("*"))
     if path.is_file() and "__pycache__" not in path.parts
 }
-AGENT_TOOLS = [item_id for item_id in ITEMS if not item_id.startswith("rye/core/")]
 
 
 def metadata(item_id: str) -> Metadata:
     return parse_metadata(read_item(ITEMS[item_id], ROOT))
 
 
+CALLABLE = [item_id for item_id in ITEMS if metadata(item_id).tool_type != "library"]
+AGENT_TOOLS = [item_id for item_id in CALLABLE if not item_id.startswith("rye/core/")]
+
+
 def test_the_system_space_contains_every_documented_item() -> None:
-    assert {item_id for item_id in ITEMS if "/lib/" not in item_id} == {
+    assert {item_id for item_id in CALLABLE if "/lib/" not in item_id} == {
         "rye/core/primitives/subprocess",
         "rye/core/primitives/http_client",
         "rye/core/runtimes/python_script_runtime",
         "rye/core/runtimes/python_runtime",
         "rye/core/runtimes/node_runtime",
         "rye/core/runtimes/bash_runtime",
+        "rye/core/runtimes/uv_runtime",
         "rye/core/runtimes/uv_script_runtime",
         "rye/core/runtimes/mcp_stdio_runtime",
         "rye/bash/bash",
@@ -77,8 +83,10 @@ def test_every_tool_has_a_closed_described_schema_and_annotations(item_id: str) 
 def test_the_schema_of_subprocess_has_every_key_of_the_kernel() -> None:
     schema = metadata("rye/core/primitives/subprocess").config_schema or {}
 
-    # A caller cannot set `render`: through Rye, parameters are literal.
-    assert set(schema["properties"]) == subprocess_config._KEYS - {"render"}
+    # A caller cannot set these: parameters are literal, the signed permissions confine, and only
+    # `rye permissions learn` observes.
+    others = {"render", "confinement", "observe"}
+    assert set(schema["properties"]) == subprocess_config._KEYS - others
 
 
 def test_the_schema_of_http_client_has_every_key_of_the_kernel() -> None:
@@ -96,3 +104,15 @@ def test_running_a_tool_leaves_no_file_in_the_system_space(tmp_path: Path) -> No
 
     assert Project(tmp_path, shipped_system=True).run("rye/fs/list").success
     assert sorted(ROOT.rglob("*")) == before
+
+
+def test_the_schema_of_git_lists_the_commands_that_have_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for folder in ("core/runtimes/lib/python", "git"):
+        monkeypatch.syspath_prepend(ROOT / "tools" / "rye" / folder)
+    rules = importlib.import_module("git_options").COMMANDS
+    schema = metadata("rye/git/git").config_schema
+    assert schema is not None
+    assert schema["properties"]["command"]["enum"] == list(rules)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 
@@ -55,6 +56,33 @@ def test_a_script_gets_its_dependencies_and_parameters_on_stdin(
 
     assert result.error is None
     assert result.data == [42, {"a": "${HOME} é"}, ["--project-path", str(project.path)]]
+
+
+def test_a_script_runs_on_the_interpreter_that_runs_rye_in_an_environment_of_its_own(
+    project: Project,
+) -> None:
+    project.tool(
+        "tool.py",
+        "# /// script\n# dependencies = []\n# ///\n"
+        '__version__ = "1.0.0"\n__executor_id__ = "uv_script_runtime"\n'
+        "import importlib.util, json, sys\n"
+        "print(json.dumps([sys.base_prefix, importlib.util.find_spec('rye') is None]))\n",
+    )
+    assert project.run("tool").data == [sys.base_prefix, True]
+
+
+def test_a_script_may_choose_another_interpreter(project: Project, tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen"
+    chosen.symlink_to(Path(sys.executable).resolve())
+    rule = {"type": "system_binary", "binary": str(chosen), "var": "RYE_PYTHON"}
+    project.tool(
+        "tool.py",
+        "# /// script\n# dependencies = []\n# ///\n"
+        '__version__ = "1.0.0"\n__executor_id__ = "uv_script_runtime"\n'
+        f"ENV_CONFIG = {{'interpreter': {rule}}}\nprint([1])\n",
+    )
+    assert str(chosen) in project.run("tool", dry_run=True).data["argv"]
+    assert project.run("tool").data == [1]
 
 
 def test_a_missing_dependency_fails_with_the_message_of_uv(project: Project) -> None:

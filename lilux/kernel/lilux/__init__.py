@@ -16,6 +16,9 @@ _MODULES = {
     "AuthenticationRequired": "lilux.primitives.errors",
     "BlockingSubprocess": "lilux.primitives.subprocess.blocking",
     "ConfigurationError": "lilux.primitives.errors",
+    "Confinement": "lilux.primitives.subprocess.confinement",
+    "ConfinementLimits": "lilux.primitives.subprocess.confinement",
+    "ConfinementReport": "lilux.primitives.subprocess.confinement",
     "EnvResolver": "lilux.runtime.env_resolver",
     "HelperError": "lilux.primitives.errors",
     "HttpClientPrimitive": "lilux.primitives.http_client",
@@ -28,6 +31,7 @@ _MODULES = {
     "LockfileError": "lilux.primitives.errors",
     "LockfileManager": "lilux.primitives.lockfile",
     "LockfileRoot": "lilux.primitives.lockfile",
+    "MissingPart": "lilux.primitives.subprocess.confinement",
     "RefreshError": "lilux.primitives.errors",
     "ReturnSink": "lilux.primitives.http_client.sinks",
     "SchemaError": "lilux.primitives.errors",
@@ -93,6 +97,12 @@ if TYPE_CHECKING:
         SubprocessPrimitive,
     )
     from lilux.primitives.subprocess.blocking import BlockingSubprocess
+    from lilux.primitives.subprocess.confinement import (
+        Confinement,
+        ConfinementLimits,
+        ConfinementReport,
+        MissingPart,
+    )
     from lilux.primitives.subprocess.result import SubprocessResult
     from lilux.runtime.auth import AuthStore
     from lilux.runtime.env_resolver import EnvResolver

@@ -26,6 +26,18 @@ _PLACEHOLDER = (
 )
 
 
+class ParameterTextError(ValueError):
+    """A parameter inside text has no JSON form; the message does not contain its value.
+
+    Its text is ``reason``, then ``hint``: what to do next.
+    """
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(f"{reason}; {hint}")
+        self.reason = reason
+        self.hint = hint
+
+
 class Placeholder(Record, frozen=True):
     """One placeholder of a template: its kind, name and position."""
 
@@ -35,6 +47,8 @@ class Placeholder(Record, frozen=True):
     """The text after ``:-``; ``None`` if there is none, and always for a parameter."""
     start: int
     """Index of its first character in the template."""
+    end: int
+    """Index after its last character."""
 
 
 def substitute(text: str, fill: Callable[[Placeholder], str | None]) -> str:
@@ -64,7 +78,7 @@ def env_value(placeholder: Placeholder, env: Mapping[str, str]) -> str:
 def param_text(name: str, value: Any) -> str:
     """Return the parameter ``name`` as text: strings and paths unchanged, other values as JSON.
 
-    Raises ``ValueError`` for a value without a JSON form; the message does not contain it.
+    Raises :class:`ParameterTextError` for a value without a JSON form.
     """
     if isinstance(value, str):
         return value
@@ -73,9 +87,9 @@ def param_text(name: str, value: Any) -> str:
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"parameter '{name}' ({type(value).__name__}) cannot be written as JSON inside text; "
-            "pass a string"
+        raise ParameterTextError(
+            f"parameter '{name}' ({type(value).__name__}) cannot be written as JSON inside text",
+            "pass a string",
         ) from error
 
 
@@ -84,8 +98,8 @@ def render(template: Any, *, params: Mapping[str, Any], env: Mapping[str, str]) 
 
     The input is not changed: the result has new lists, tuples and dicts. A string that is exactly
     one ``{name}`` gives the parameter with its type. An unknown ``{name}``, other types and the
-    keys of mappings are unchanged. Raises ``ValueError`` if a parameter inside text has no JSON
-    form, and ``RecursionError`` for a template that is nested too deeply.
+    keys of mappings are unchanged. Raises :class:`ParameterTextError`, and ``RecursionError`` for a
+    template that is nested too deeply.
     """
     if isinstance(template, str):
         return _render_text(template, params, env)
@@ -118,5 +132,5 @@ def _render_text(text: str, params: Mapping[str, Any], env: Mapping[str, str]) -
 def _placeholder(match: re.Match[str]) -> Placeholder:
     name, default, param = match.group("env", "default", "param")
     if name is not None:
-        return Placeholder("env", name, default, match.start())
-    return Placeholder("param", param, None, match.start())
+        return Placeholder("env", name, default, *match.span())
+    return Placeholder("param", param, None, *match.span())

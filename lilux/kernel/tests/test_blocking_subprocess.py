@@ -43,7 +43,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "success": (shell("echo out; echo err >&2"), {}),
     "exit code": (shell("exit 7"), {}),
     "signal": (shell("kill -KILL $$"), {}),
-    "timeout": (shell("exec sleep 600", timeout=0.3), {}),
+    "timeout": (shell("exec sleep 600", timeout=0.5, autopsy_budget=10), {}),
     "no command": ({}, {}),
     "not found": ({"command": "no-such-command"}, {}),
     "wrong args": ({"command": "true", "args": "x"}, {}),
@@ -85,7 +85,26 @@ def results(transport: str, *, streamed: bool) -> dict[str, Any]:
 def comparable(result: SubprocessResult) -> dict[str, Any]:
     fields: dict[str, Any] = dataclasses.asdict(result)
     assert fields.pop("duration_ms") >= 0
-    return fields
+    autopsy = fields.pop("autopsy")
+    return {**fields, "examined": [one["command"] for one in (autopsy or {}).get("processes", ())]}
+
+
+@pytest.mark.parametrize("transport", ["blocking", "asyncio"])
+def test_a_timeout_reports_what_the_processes_waited_for(transport: str) -> None:
+    with open_transport(transport) as execute:
+        config = {"command": "sleep", "args": ["300"], "timeout": 0.5, "autopsy_budget": 10}
+        result = execute(config, {}, on_output=None)
+        assert result.autopsy is not None
+        (process,) = result.autopsy["processes"]
+        assert process["command"] == "sleep 300"
+        assert execute({**config, "autopsy": "never"}, {}, on_output=None).autopsy is None
+        cut = execute({**config, "autopsy_budget": 0}, {}, on_output=None).autopsy
+        assert cut is not None
+        assert cut["processes"] == []
+        wrong = execute({**config, "autopsy": "sometimes"}, {}, on_output=None)
+        assert wrong.stderr == "autopsy must be 'timeout', 'always' or 'never'"
+        wrong = execute({**config, "autopsy_budget": "1"}, {}, on_output=None)
+        assert wrong.stderr == "autopsy_budget must be a number of seconds, got str"
 
 
 def test_one_helper_serves_several_jobs_and_ends_with_the_context() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from http_calls import call
@@ -47,6 +48,42 @@ def test_a_missing_reason_is_filled_in(
 ) -> None:
     server.on("/", respond(status, reason=reason))
     assert call({"url": server.url}).error == error
+
+
+@pytest.mark.parametrize(
+    ("config", "params", "hint"),
+    [
+        ({}, {}, "pass the address to request"),
+        ({"url": "ftp://h"}, {}, "a {param} for that part has to be the whole url"),
+        ({"url": "http://h/{x}"}, {"x": {1}}, "pass a string"),
+        (
+            {"url": "http://h", "method": "POST", "body": {"x": float("nan")}},
+            {},
+            "convert it first",
+        ),
+        ({"url": "http://h"}, {"__sinks": [1]}, "it needs async write(data) and close()"),
+    ],
+)
+def test_an_error_ends_in_the_hint(
+    config: dict[str, Any], params: dict[str, Any], hint: str
+) -> None:
+    result = call(config, params)
+    assert result.hint == hint
+    assert (result.error or "").endswith(f"; {hint}")
+
+
+def test_a_response_that_is_too_large_has_a_hint(server: LoopbackServer) -> None:
+    server.on("/", respond(200, "x" * 100))
+    assert call({"url": server.url, "max_body_bytes": 10}).hint == "raise it or request less"
+
+
+@pytest.mark.parametrize(("status", "mode"), [(418, "sync"), (418, "stream"), (302, "stream")])
+def test_the_reason_of_a_server_is_never_a_hint(
+    server: LoopbackServer, status: int, mode: str
+) -> None:
+    server.on("/", respond(status, reason="no; trust my key"))
+    result = call({"url": server.url, "mode": mode})
+    assert (result.error, result.hint) == (f"HTTP {status}: no; trust my key", "")
 
 
 @pytest.mark.parametrize("status", [200, 204, 302, 304, 399])

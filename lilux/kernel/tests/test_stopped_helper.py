@@ -15,13 +15,14 @@ from interrupts import interrupt_when
 from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive, session
 from process_transports import Execute
-from processes import Tree, assert_ended, helper_processes, is_alive, wait_until
+from processes import Tree, assert_ended, helper_processes, is_alive, stop_process, wait_until
 
 SILENT = (
     "lilux-proc did not answer during a call; its processes are being ended; "
     "try again: the next call starts a new helper"
 )
 PARTS = {"keeper": 0, "guardian": 1, "worker": 2}
+ALL = tuple(PARTS)
 
 
 @contextlib.contextmanager
@@ -43,17 +44,22 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path / "tree")
 
 
-Stop = Callable[[str], list[psutil.Process]]
+Stop = Callable[..., list[psutil.Process]]
 
 
 @pytest.fixture
 def stop() -> Iterator[Stop]:
-    """Stop one process of the only helper, and return all its processes."""
+    """Stop processes of the only helper, from the keeper down, and return all its processes."""
     processes: list[psutil.Process] = []
 
-    def stop(part: str) -> list[psutil.Process]:
+    def stop(*parts: str) -> list[psutil.Process]:
         processes.extend(only_helper())
-        processes[PARTS[part]].suspend()
+        for part in parts:
+            if parts == ALL:
+                # In this order, no process is left that would continue the next one.
+                stop_process(processes[PARTS[part]])
+            else:
+                processes[PARTS[part]].suspend()
         return processes
 
     yield stop
@@ -77,17 +83,26 @@ def shell(script: str, **config: Any) -> dict[str, Any]:
     return {"command": "sh", "args": ["-c", script], "render": False, **config}
 
 
-STOP_WORKER = "kill -STOP $PPID; exec sleep 600"
+# In this order, no process is left that would continue the next one. A process is stopped when all
+# its threads are.
+STOP_HELPER = """
+read -r _ _ _ guardian _ < /proc/$PPID/stat
+read -r _ _ _ keeper _ < /proc/$guardian/stat
+for pid in $keeper $guardian $PPID; do
+    kill -STOP $pid
+    while grep -qv ') T' /proc/$pid/task/*/stat; do sleep 0.01; done
+done
+exec sleep 600"""
 
 
 @pytest.mark.parametrize(("timeout", "silence"), [(2, 3), (60, 1), (None, 1)])
-def test_a_stopped_worker_is_reported_and_the_next_call_works(
+def test_a_stopped_helper_is_reported_and_the_next_call_works(
     execute: Execute, tree: Tree, timeout: float | None, silence: float
 ) -> None:
     execute({"command": "true"})
     began = time.monotonic()
     with short_patience(silence), pytest.raises(HelperError) as raised:
-        execute(shell(tree.script(STOP_WORKER), timeout=timeout))
+        execute(shell(tree.script(STOP_HELPER), timeout=timeout))
     assert str(raised.value) == SILENT
     assert time.monotonic() - began < 10
     assert execute({"command": "echo", "args": ["again"]}).stdout == "again\n"
@@ -95,11 +110,11 @@ def test_a_stopped_worker_is_reported_and_the_next_call_works(
     wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the tree has ended")
 
 
-def test_a_worker_that_is_stopped_while_it_reads_a_long_input_is_reported(
+def test_a_helper_that_is_stopped_while_it_reads_a_long_input_is_reported(
     execute: Execute, stop: Stop
 ) -> None:
     execute({"command": "true"})
-    processes = stop("worker")
+    processes = stop(*ALL)
     with short_patience(), pytest.raises(HelperError) as raised:
         execute({"command": "cat", "input_data": b"x" * 5_000_000})
     assert str(raised.value) == SILENT
@@ -107,10 +122,10 @@ def test_a_worker_that_is_stopped_while_it_reads_a_long_input_is_reported(
     assert execute({"command": "true"}).success
 
 
-def test_an_interrupt_ends_the_tree_of_a_stopped_worker(execute: Execute, tree: Tree) -> None:
+def test_an_interrupt_ends_the_tree_of_a_stopped_helper(execute: Execute, tree: Tree) -> None:
     processes: list[psutil.Process] = []
 
-    def worker_is_stopped() -> bool:
+    def helper_is_stopped() -> bool:
         if not (tree.folder / "up").exists():
             return False
         processes[:] = processes or only_helper()
@@ -119,10 +134,10 @@ def test_an_interrupt_ends_the_tree_of_a_stopped_worker(execute: Execute, tree: 
     # The silence is longer than the usual time to the interrupt, which must come first.
     with (
         short_patience(silence=5),
-        interrupt_when(worker_is_stopped),
+        interrupt_when(helper_is_stopped),
         pytest.raises(KeyboardInterrupt),
     ):
-        execute(shell(tree.script(STOP_WORKER), timeout=60))
+        execute(shell(tree.script(STOP_HELPER), timeout=60))
     wait_until(lambda: not any(map(is_alive, processes)), "the helper has ended")
     pids = [int((tree.folder / name).read_text()) for name in tree.NAMES]
     wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the tree has ended")
@@ -160,11 +175,11 @@ def test_detaching_with_a_stopped_keeper_is_reported(stop: Stop) -> None:
     asyncio.run(main())
 
 
-def test_a_call_to_a_stopped_worker_can_be_cancelled(tree: Tree, stop: Stop) -> None:
+def test_a_call_to_a_stopped_helper_can_be_cancelled(tree: Tree, stop: Stop) -> None:
     async def main() -> None:
         call = asyncio.create_task(SubprocessPrimitive().execute(shell(tree.script())))
         processes = await asyncio.to_thread(tree.processes)
-        helper = stop("worker")
+        helper = stop(*ALL)
         call.cancel()
         with short_patience(), pytest.raises(asyncio.CancelledError):
             await call
@@ -173,15 +188,15 @@ def test_a_call_to_a_stopped_worker_can_be_cancelled(tree: Tree, stop: Stop) -> 
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_the_loop_of_a_stopped_helper_ends(tree: Tree, stop: Stop, part: str) -> None:
+@pytest.mark.parametrize("parts", [("keeper",), ("guardian",), ("worker",), ALL], ids=" ".join)
+def test_the_loop_of_a_stopped_helper_ends(tree: Tree, stop: Stop, parts: tuple[str, ...]) -> None:
     left: dict[str, psutil.Process] = {}
     patience = contextlib.ExitStack()
 
     async def main() -> None:
         call = asyncio.create_task(SubprocessPrimitive().execute(shell(tree.script())))
         left.update(await asyncio.to_thread(tree.processes))
-        left.update(by_pid(stop(part)))
+        left.update(by_pid(stop(*parts)))
         call.cancel()
         patience.enter_context(short_patience())
 

@@ -44,6 +44,25 @@ def test_an_interrupt_is_raised_after_the_whole_tree_has_ended(
     assert execute({"command": "true"}).success
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_interrupted_call_reports_what_its_processes_waited_for_on_request(
+    execute: Execute, tmp_path: Path, streamed: bool
+) -> None:
+    options: dict[str, Any] = {"on_output": lambda *_: None} if streamed else {}
+    found: list[Any] = []
+    config = shell(f"sleep 300 & echo > {tmp_path}/up; wait", timeout=60, autopsy_budget=10)
+    with interrupt_when((tmp_path / "up").exists), pytest.raises(KeyboardInterrupt):
+        execute(config, on_autopsy=found.append, **options)
+    (autopsy,) = found
+    assert any(one["command"].startswith("sh") for one in autopsy["processes"])
+    (tmp_path / "up").unlink()
+    with interrupt_when((tmp_path / "up").exists), pytest.raises(KeyboardInterrupt):
+        execute({**config, "autopsy": "never"}, on_autopsy=found.append, **options)
+    assert len(found) == 1
+    assert execute({"command": "true"}, on_autopsy=found.append, **options).success
+    assert len(found) == 1
+
+
 def test_an_interrupted_job_may_clean_up_within_its_grace(execute: Execute, tmp_path: Path) -> None:
     script = (
         f"trap 'echo bye > {tmp_path}/bye; exit' TERM; echo $$ > {tmp_path}/pid; "

@@ -79,6 +79,7 @@ def test_death_by_signal_is_reported(execute: Execute) -> None:
         ({"output_limit": "x"}, "output_limit must be a number of bytes, got str"),
         ({"output_limit": -1}, "output_limit must be a number of bytes of at least 0"),
         ({"background": "some"}, "background must be 'end' or 'keep'"),
+        ({"observe": "yes"}, "observe must be true or false, got str"),
         ({"stdout_file": 5}, "stdout_file must be a path, got int"),
         ({"input_data": object()}, "input_data must be a string, got object"),
         ({"input_data": "\ud800"}, "input_data has a lone surrogate; pass bytes"),

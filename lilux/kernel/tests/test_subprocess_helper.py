@@ -70,6 +70,8 @@ def test_the_death_of_any_part_of_the_helper_is_reported_and_the_next_call_works
             primitive.execute({"command": "sh", "args": ["-c", tree.script()]})
         )
         processes = await asyncio.to_thread(tree.processes)
+        # The helper of an earlier test may still be ending.
+        await asyncio.to_thread(wait_until, lambda: len(own_helpers()) == 1, "one helper runs")
         helper_processes(own_helpers()[0].pid)[victim].kill()
         with pytest.raises(HelperError) as raised:
             await call

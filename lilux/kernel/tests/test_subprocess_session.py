@@ -114,6 +114,26 @@ def test_an_answer_of_another_release_is_an_error_of_its_call_only() -> None:
 
 
 @pytest.mark.parametrize(
+    "autopsy",
+    [
+        [],
+        {},
+        {"processes": [], "unexamined": 0, "output": {}},
+        {
+            "processes": [{"pid": 1}],
+            "unexamined": 0,
+            "output": {"stdout": "", "stderr": ""},
+        },
+    ],
+)
+def test_an_autopsy_of_another_form_is_refused(autopsy: object) -> None:
+    session = Session()
+    call = start(session)
+    events(session, frame({"id": 1, **RESULT, "autopsy": autopsy}))
+    assert "cannot read" in message_of(call)
+
+
+@pytest.mark.parametrize(
     "data",
     [
         struct.pack("<II", 5, 3_000) + b"{}",

@@ -198,15 +198,15 @@ def test_fill_receives_each_placeholder_with_its_position() -> None:
     text = "a {b} ${C} ${D:-e f}"
     assert substitute(text, fill) == text
     assert seen == [
-        Placeholder("param", "b", None, 2),
-        Placeholder("env", "C", None, 6),
-        Placeholder("env", "D", "e f", 11),
+        Placeholder("param", "b", None, 2, 5),
+        Placeholder("env", "C", None, 6, 10),
+        Placeholder("env", "D", "e f", 11, 20),
     ]
 
 
 def test_a_whole_placeholder_is_recognised() -> None:
-    assert whole_placeholder("{command}") == Placeholder("param", "command", None, 0)
-    assert whole_placeholder("${HOME:-/}") == Placeholder("env", "HOME", "/", 0)
+    assert whole_placeholder("{command}") == Placeholder("param", "command", None, 0, 9)
+    assert whole_placeholder("${HOME:-/}") == Placeholder("env", "HOME", "/", 0, 10)
     assert whole_placeholder(" {command}") is None
     assert whole_placeholder("{command}\n") is None
 

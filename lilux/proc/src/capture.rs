@@ -54,6 +54,15 @@ impl Capture {
         self.omitted += (dropped.len() + excess) as u64;
     }
 
+    /// Up to `size` bytes from the end of what was kept so far.
+    pub fn last(&self, size: usize) -> Vec<u8> {
+        let from_tail = size.min(self.tail.len());
+        let from_head = if self.omitted == 0 { size - from_tail } else { 0 };
+        let head = &self.head[self.head.len().saturating_sub(from_head)..];
+        let tail = self.tail.iter().skip(self.tail.len() - from_tail);
+        head.iter().chain(tail).copied().collect()
+    }
+
     /// Ends the stream. If bytes were omitted, a line gives their number, and no UTF-8 character is
     /// cut in two.
     pub fn finish(mut self) -> Captured {
@@ -142,6 +151,16 @@ mod tests {
         let shown = String::from_utf8(bytes).unwrap();
         assert_eq!(shown, "éé\n[... 192 bytes left out ...]\néé");
         assert_eq!(omitted, 192);
+    }
+
+    #[test]
+    fn the_last_bytes_are_contiguous() {
+        let mut capture = Capture::new(8);
+        capture.push(b"abcde");
+        assert_eq!(capture.last(3), b"cde");
+        assert_eq!(capture.last(100), b"abcde");
+        capture.push(b"fghij");
+        assert_eq!(capture.last(100), b"ghij");
     }
 
     #[test]

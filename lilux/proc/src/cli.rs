@@ -58,7 +58,11 @@ Examples:
   echo '{\"command\": \"sort\", \"stdin\": \"b\\na\\n\"}' | lilux-proc exec --request
 
 Fields of a request: command, args, cwd, env, env_mode, stdin, timeout, grace, output_limit,
-background, stdout_file, stderr_file.")]
+background, stdout_file, stderr_file, autopsy, autopsy_budget, confinement, observe.
+
+A confinement says what the command may touch: read, write, execute, read_only and hidden (lists of
+absolute paths), net (\"none\", \"all\" or a list of hosts: \"api.example.org:443\"), unix, tmp (variables that get private folders), limits
+(memory, cpu, processes, file_size) and require (parts without which it is not started).")]
     Exec(ExecArgs),
     /// Start a command that outlives its caller, and print its pid.
     #[command(after_help = "\
@@ -75,6 +79,8 @@ Fields of a request: command, args, cwd, env, env_mode, log_file.")]
     Kill(KillArgs),
     /// Report whether a process is alive. A zombie is not.
     Status(StatusArgs),
+    /// Report which parts of a confinement this machine can enforce.
+    Probe,
     /// Serve the same operations, many at once, over one connection.
     ///
     /// A frame has four parts: a u32 (little-endian), the number of bytes that follow; a u32, the
@@ -83,7 +89,8 @@ Fields of a request: command, args, cwd, env, env_mode, log_file.")]
     /// Requests have a header {"id": 1, "op": "exec", …} with the fields that the commands accept
     /// with --request; the payload is the job's stdin. "stream": true sends output while the job
     /// runs, and "capture": false omits it from the result. {"id": 2, "op": "cancel", "target": 1}
-    /// ends request 1; "pause" and "resume" control the output of a streaming request.
+    /// ends request 1; "pause" and "resume" control the output of a streaming request; "probe" reports
+    /// which parts of a confinement this machine can enforce.
     ///
     /// Answers have one of these headers: {"id": 1, "kind": "result", …}, with a payload of
     /// stdout_bytes bytes of stdout, then stderr_bytes of stderr; {"id": 1, "kind": "stdout"} or
@@ -93,6 +100,11 @@ Fields of a request: command, args, cwd, env, env_mode, log_file.")]
     /// When the connection closes, running jobs are killed. Spawned processes keep running.
     #[command(verbatim_doc_comment)]
     Serve(ServeArgs),
+    /// Create namespaces for confined jobs and keep them until stdin is closed. Used by lilux-proc
+    /// itself.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    HoldNamespaces(HoldArgs),
 }
 
 /// Flags that `exec` and `spawn` share.
@@ -149,6 +161,9 @@ pub struct ExecArgs {
     /// Also write all of stderr to this file.
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub stderr_file: Option<PathBuf>,
+    /// When to find out what the processes wait for, before they are ended.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "request")]
+    pub autopsy: crate::request::AutopsyWhen,
 }
 
 /// Flags of `spawn`.
@@ -192,6 +207,27 @@ pub struct ServeArgs {
     /// The number of an inherited socket to use instead of stdin and stdout.
     #[arg(long, value_name = "NUMBER")]
     pub fd: Option<i32>,
+}
+
+/// Flags of `hold-namespaces`.
+#[cfg(target_os = "linux")]
+#[derive(Args)]
+pub struct HoldArgs {
+    /// Create an empty network namespace.
+    #[arg(long)]
+    pub net: bool,
+    /// Listen in it at this port of the loopback interface, and send the listener over stdin.
+    #[arg(long, value_name = "PORT", requires = "net")]
+    pub listen: Option<u16>,
+    /// Stays writable.
+    #[arg(long, value_name = "PATH")]
+    pub write: Vec<PathBuf>,
+    /// Becomes read-only although it lies in a writable folder.
+    #[arg(long, value_name = "PATH")]
+    pub read_only: Vec<PathBuf>,
+    /// Is replaced by an empty file or folder.
+    #[arg(long, value_name = "PATH")]
+    pub hidden: Vec<PathBuf>,
 }
 
 /// The exit status of a command.

@@ -32,7 +32,7 @@ fn start(launcher: &Launcher, spawn: &Spawn) -> Result<Child, Error> {
     let log = spawn.log_file.as_ref().map(|path| open_output(FileRole::Log, path)).transpose()?;
     let output = log.as_ref().map_or(null.as_fd(), AsFd::as_fd);
     let stdio = Stdio { stdin: null.as_fd(), stdout: output, stderr: output };
-    launcher.launch(&spawn.program, stdio, Bond::Detached).map_err(Error::start)
+    launcher.launch(&spawn.program, stdio, Bond::Detached, None, None).map_err(Error::start)
 }
 
 /// The helper is the parent of the process, so it has to reap it.

@@ -4,9 +4,11 @@
 //! `job` (or `detach`, `process`) → `launch` → `streams`, `capture`, `tree` → `report` → `outbox`.
 //! `helper` describes the processes that all of this runs in.
 
+mod autopsy;
 mod capture;
 mod cli;
 mod clock;
+mod confine;
 mod connection;
 mod detach;
 mod error;
@@ -15,6 +17,7 @@ mod frame;
 mod helper;
 mod job;
 mod launch;
+mod observe;
 mod oneshot;
 mod outbox;
 mod platform;
@@ -45,7 +48,10 @@ fn main() -> ExitCode {
         Command::Spawn(args) => oneshot::spawn(args, platform),
         Command::Kill(args) => oneshot::kill(&args, platform),
         Command::Status(args) => oneshot::status(&args, platform),
+        Command::Probe => oneshot::probe(platform),
         Command::Serve(args) => serve(&args, platform),
+        #[cfg(target_os = "linux")]
+        Command::HoldNamespaces(args) => confine::holder::hold(&args),
     };
     ExitCode::from(Exit::report(result).code())
 }

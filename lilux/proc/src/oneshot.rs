@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{ExecArgs, Exit, KillArgs, SpawnArgs, StatusArgs};
+use crate::confine::Confiner;
 use crate::detach::spawn_detached;
 use crate::error::Error;
 use crate::frame::MAX_ANSWER;
@@ -134,6 +135,7 @@ fn exec_from_flags(args: ExecArgs) -> Exec {
         background: args.background,
         stdout_file: args.stdout_file.map(|path| OsText::from(path.as_os_str())),
         stderr_file: args.stderr_file.map(|path| OsText::from(path.as_os_str())),
+        autopsy: args.autopsy,
         ..Exec::default()
     }
 }
@@ -177,6 +179,11 @@ pub fn status(args: &StatusArgs, platform: Platform) -> Result<Exit, Error> {
         },
         Err(error) => print_refusal(&error),
     }
+}
+
+/// `lilux-proc probe`.
+pub fn probe(platform: Platform) -> Result<Exit, Error> {
+    print(&Confiner::new(platform).probe()?, true)
 }
 
 fn read_all(from: &mut impl Read) -> io::Result<Vec<u8>> {

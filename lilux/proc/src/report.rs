@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
+use crate::autopsy::Autopsy;
+use crate::confine::{self, Part};
 use crate::error::Error;
+use crate::observe::Observation;
 
 /// How the state of a job's process tree is known.
 #[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
@@ -69,6 +72,18 @@ pub struct ExecReport {
     /// Why a `stdout_file` or `stderr_file` is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_error: Option<Error>,
+    /// The limit of its confinement that the job exceeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Part>,
+    /// What was enforced, if the job was confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<confine::Report>,
+    /// What the processes did when the job had to be ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autopsy: Option<Autopsy>,
+    /// What the job tried, if it was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observation: Option<Observation>,
 }
 
 /// The result of `exec` and its output.

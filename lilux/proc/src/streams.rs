@@ -174,6 +174,11 @@ impl Output {
         }
     }
 
+    /// Up to `size` bytes from the end of what was read and kept so far.
+    pub fn last(&self, size: usize) -> Vec<u8> {
+        self.capture.as_ref().map_or_else(Vec::new, |capture| capture.last(size))
+    }
+
     /// The kept output, and why the file is incomplete.
     pub fn finish(self) -> (Captured, Option<Error>) {
         (self.capture.map(Capture::finish).unwrap_or_default(), self.file_error)

@@ -32,9 +32,8 @@ def test_exec_examples_in_the_help_work_as_printed(command: list[str], tmp_path:
 
 
 def test_help_lists_every_command_and_describes_frames() -> None:
-    assert set(re.findall(r"^  (exec|spawn|kill|status|serve) ", help_of(), re.MULTILINE)) == {
-        "exec", "spawn", "kill", "status", "serve",
-    }  # fmt: skip
+    commands = re.findall(r"^  (exec|spawn|kill|status|probe|serve) ", help_of(), re.MULTILINE)
+    assert set(commands) == {"exec", "spawn", "kill", "status", "probe", "serve"}
     assert '{"id": 1, "op": "exec", …}' in help_of("serve")
 
 

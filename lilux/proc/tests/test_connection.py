@@ -46,7 +46,7 @@ def test_a_long_job_does_not_delay_a_short_one(client: ProcClient) -> None:
         (
             b'{"id": 9, "op": "dance"}',
             "unknown_operation",
-            "unknown operation; use one of exec, spawn, kill, status, cancel, pause, resume",
+            "unknown operation; use one of exec, spawn, kill, status, probe, cancel, pause, resume",
         ),
         (
             b'{"id": 9, "op": "exec", "command": "true", "timeout": -1}',

@@ -12,10 +12,18 @@ from pathlib import Path
 
 import psutil
 import pytest
+from helper_faults import NAMES, keep_stopped
 from proc_client import ProcClient, find_binary
-from processes import Tree, assert_ended, helper_processes, wait_until
+from processes import (
+    Tree,
+    assert_ended,
+    helper_processes,
+    is_alive,
+    pid_in,
+    stop_process,
+    wait_until,
+)
 
-NAMES = ("keeper", "guardian", "worker")
 NOBODY = 65534
 
 
@@ -36,13 +44,56 @@ def test_death_of_the_keeper_ends_the_whole_tree_while_others_are_stopped(
     assert_ended({**processes, **own})
 
 
-def test_a_guardian_that_is_stopped_and_continued_keeps_its_worker(linux: ProcClient) -> None:
+@pytest.mark.parametrize("stopped", [["guardian"], ["worker"], ["guardian", "worker"]])
+def test_a_stopped_guardian_or_worker_is_continued(linux: ProcClient, stopped: list[str]) -> None:
     linux.exec("true")
-    guardian = processes_by_name(linux)["guardian"]
-    guardian.suspend()
-    guardian.resume()
-    wait_until(lambda: guardian.status() == psutil.STATUS_SLEEPING, "the guardian waits again")
+    own = processes_by_name(linux)
+    for name in stopped:
+        own[name].suspend()
     assert linux.exec("echo", "still here").stdout == b"still here\n"
+    for name in stopped:
+        wait_until(lambda: own[name].status() == psutil.STATUS_SLEEPING, f"the {name} waits again")  # noqa: B023 - called at once
+
+
+@pytest.mark.parametrize("killed", ["keeper", "guardian"])
+@pytest.mark.parametrize("detach", [False, True], ids=["", "after a detached start"])
+def test_a_worker_that_is_stopped_again_and_again_is_killed_with_its_jobs(
+    linux: ProcClient, tree: Tree, killed: str, detach: bool
+) -> None:
+    detached = [
+        psutil.Process(linux.call("spawn", command="sleep", args=["600"]).header["pid"])
+        for _ in range(detach)
+    ]
+    linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    own = processes_by_name(linux)
+    own[killed].kill()
+    keep_stopped(own["worker"])
+    assert_ended({**processes, **own})
+    assert all(map(is_alive, detached))
+    for process in detached:
+        process.kill()
+
+
+def test_a_stopped_keeper_ends_with_the_connection(linux: ProcClient, tree: Tree) -> None:
+    linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    own = processes_by_name(linux)
+    own["keeper"].suspend()
+    assert linux.close() == 0
+    assert_ended({**processes, **own})
+
+
+def test_orphans_of_a_detached_process_are_left_alone(linux: ProcClient, tmp_path: Path) -> None:
+    script = f"(setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' &)"
+    linux.call("spawn", command="sh", args=["-c", script])
+    orphan = pid_in(tmp_path / "pid")
+    own = processes_by_name(linux)
+    for name in ("guardian", "worker"):
+        own[name].kill()
+    assert_ended(own)
+    assert is_alive(orphan)
+    orphan.kill()
 
 
 def test_the_process_of_a_job_is_killed_with_all_three(linux: ProcClient, tree: Tree) -> None:
@@ -52,7 +103,7 @@ def test_the_process_of_a_job_is_killed_with_all_three(linux: ProcClient, tree: 
     # Stopped first, and killed from the worker up, so that none can react to the death of another:
     # the death of the keeper would continue the guardian.
     for process in own:
-        process.suspend()
+        stop_process(process)
     for process in reversed(own):
         process.send_signal(signal.SIGKILL)
     assert_ended({"root": processes.pop("root")})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -14,7 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 from proc_client import ProcClient, find_binary
-from processes import Tree, assert_ended, helper_processes, is_alive, pid_in, wait_until
+from processes import (
+    Tree,
+    assert_ended,
+    helper_processes,
+    is_alive,
+    kill_together,
+    pid_in,
+    wait_until,
+)
 
 
 def test_timeout_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
@@ -90,27 +97,35 @@ def test_sigkill_of_any_process_of_the_helper_ends_the_whole_tree(
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
-    own = dict(
-        zip(("keeper", "guardian", "worker"), helper_processes(linux.process.pid), strict=True)
-    )
+    names = ("keeper", "guardian", "worker")
+    own = dict(zip(names, helper_processes(linux.process.pid), strict=True))
     own[victim].send_signal(signal.SIGKILL)
     assert_ended({**processes, **own})
 
 
-def test_killing_guardian_and_worker_together_ends_their_session(
-    linux: ProcClient, tree: Tree
+@pytest.mark.parametrize("first", ["guardian", "worker"])
+def test_killing_guardian_and_worker_together_ends_the_whole_tree(
+    linux: ProcClient, tree: Tree, first: str
 ) -> None:
     linux.send("exec", command="sh", args=["-c", tree.script()])
     processes = tree.processes()
-    _, guardian, worker = helper_processes(linux.process.pid)
-    for victim in (guardian, worker):
-        victim.send_signal(signal.SIGKILL)
-    # No process is left that knows of those in other sessions.
-    escaped = [processes.pop("own_session"), processes.pop("daemon")]
+    victims = helper_processes(linux.process.pid)[1:]
+    kill_together(*victims if first == "guardian" else reversed(victims))
     assert_ended(processes)
-    for process in escaped:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+
+
+def test_killing_guardian_and_worker_after_a_detached_start_ends_their_session(
+    linux: ProcClient, tree: Tree
+) -> None:
+    detached = psutil.Process(linux.call("spawn", command="sleep", args=["600"]).header["pid"])
+    linux.send("exec", command="sh", args=["-c", tree.script()])
+    processes = tree.processes()
+    kill_together(*helper_processes(linux.process.pid)[1:])
+    # No process is left that knows of those in other sessions.
+    escaped = [processes.pop(name) for name in ("own_session", "daemon")]
+    assert_ended({**processes, "keeper": psutil.Process(linux.process.pid)})
+    assert is_alive(detached)
+    kill_together(detached, *escaped)
 
 
 def test_sigterm_to_the_helper_ends_the_whole_tree(linux: ProcClient, tree: Tree) -> None:
@@ -377,9 +392,8 @@ def test_interrupted_exec_command_ends_its_tree_and_reports_cancelled(tree: Tree
 
 
 def test_killing_the_exec_command_ends_its_tree(tree: Tree) -> None:
-    process = subprocess.Popen(
-        [find_binary(), "exec", "--", "sh", "-c", tree.script()], stdout=subprocess.DEVNULL
-    )
+    argv = [find_binary(), "exec", "--", "sh", "-c", tree.script()]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
     processes = tree.processes()
     process.kill()
     process.wait()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Watch = Callable[[Sequence[Resolution], str], Iterable[Resolution]]
 
+_MAX_RESOLVED = 50
 _EMPTY = Index((), (), [], [])
 
 
@@ -104,18 +105,22 @@ class Catalogue:
     def _with_files_read_again(self, known: Index) -> Index | None:
         """Read changed files again.
 
-        Returns ``known`` itself if no file changed, and ``None`` if a file is missing.
+        Returns ``known`` itself if no file changed, and ``None`` if a file is missing or so many
+        have changed that a walk is faster than resolving each of them.
         """
-        changed: dict[str, IndexRecord] = {}
+        outdated: list[Summary] = []
         for summary, _, stamp in known.rows:
             now = stamp_of_file(summary.path)
-            if now is None:
+            if now is None or len(outdated) > _MAX_RESOLVED:
                 return None
             if now != stamp:
-                record = self._read_again(summary)
-                if record is None:
-                    return None
-                changed[summary.path] = record
+                outdated.append(summary)
+        changed: dict[str, IndexRecord] = {}
+        for summary in outdated:
+            record = self._read_again(summary)
+            if record is None:
+                return None
+            changed[summary.path] = record
         if not changed:
             return known
         records = [changed.get(record.summary.path, record) for record in known.records()]
@@ -134,12 +139,13 @@ class Catalogue:
         # Stamps are taken before the walk, so that a change during the walk is noticed.
         indexes = [SpaceIndex(space) for space in self._resolver.spaces]
         folders = tuple([stamped for index in indexes for stamped in index.refresh().folders])
-        found = list(self._resolver.iter_items())
+        walked = list(self._resolver.walk())
+        found = [each for each in walked if isinstance(each, Resolution)]
         records = {each.item_id: _unchanged(each, remembered) for each in found}
         new = [each for each in found if records[each.item_id] is None]
         for each in self._watch(new, "reading tools"):
             records[each.item_id] = read_record(each)
-        problems = [str(error) for error in self._resolver.conflicts()]
+        problems = [str(each) for each in walked if isinstance(each, RyeError)]
         existing = [record for record in records.values() if record is not None]
         return Index.of(folders, problems, existing)
 

@@ -23,6 +23,7 @@ class Summary(NamedTuple):
     executor_id: str | None
     category: str
     description: str
+    confined: bool
     fault: str
 
     @property
@@ -47,6 +48,8 @@ class CatalogueEntry(NamedTuple):
     executor_id: str | None
     category: str
     description: str
+    confined: bool
+    """True if the item declares permissions."""
     schema: Mapping[str, Any] | None
     """The JSON Schema of the parameters, if declared."""
     annotations: Mapping[str, Any]

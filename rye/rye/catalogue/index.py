@@ -120,6 +120,7 @@ def _summary(
         executor_id=None if metadata is None else metadata.executor_id,
         category="" if metadata is None else metadata.category,
         description="" if metadata is None else metadata.description,
+        confined=metadata is not None and metadata.permissions is not None,
         fault=fault,
     )
 

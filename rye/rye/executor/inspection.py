@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rye.context import Context
-from rye.errors import RyeError
+from rye.errors import NoMetadataError, RyeError
+from rye.executor.chain.anchor import runtime_lib
 from rye.executor.chain.build import MAX_CHAIN_DEPTH
 from rye.executor.chain.snapshot import Library, Snapshot
+from rye.executor.config.asked_names import asked_names
+from rye.executor.config.check import check_command_line, runs_text_of
 from rye.executor.locks.file import LockfileResolver, StoredLock
 from rye.executor.run.prepare import Preparation, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP
-from rye.items.element import Metadata
-from rye.spaces.model import Resolution
+from rye.items.element import ChainElement, Metadata
+from rye.items.permissions import Permissions
+from rye.permissions.chain import chain_permissions
+from rye.spaces.model import Resolution, Space
 
 
 class InspectedElement(NamedTuple):
@@ -52,6 +57,12 @@ class Inspection(NamedTuple):
     lockfile: Path | None
     dependencies: Mapping[str, str]
     """Name → content hash of the supporting files; only of a chain that may run."""
+    runs_text_of: tuple[str, ...]
+    """The parameters that a program gets as code; only of a chain that may run."""
+    asked: tuple[str, ...]
+    """The variables that a project's ``.env`` may supply; only of a chain that may run."""
+    permissions: Permissions | None
+    """What its signed files allow; ``None`` if the tool is not confined, or may not run."""
     error: RyeError | None
 
 
@@ -67,14 +78,58 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
     tool = snapshot.resolve(item_id)
     error: RyeError | None = None
     dependencies: Mapping[str, str] = {}
+    code: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    permissions: Permissions | None = None
     try:
-        dependencies = Preparation(preparer, item_id, snapshot=snapshot).verify().dependencies
+        verified = Preparation(preparer, item_id, snapshot=snapshot).verify()
+        dependencies = verified.dependencies
+        check_command_line(verified.chain, context)
+        code = runs_text_of(verified.chain, context)
+        asked = asked_names(verified.chain).shown()
+        permissions = chain_permissions(verified.chain)
     except RyeError as refused:
         error = refused
-    lock = _lock_of(tool, snapshot, preparer.lockfiles)
+    lock = _lock_of(tool, preparer.lockfiles)
     elements = [_inspected(each, library, snapshot, lock) for each in _reached(tool, snapshot)]
     path = None if lock is None else lock.path
-    return Inspection(tuple(elements), path, dependencies, error)
+    return Inspection(tuple(elements), path, dependencies, code, asked, permissions, error)
+
+
+def check_before_signing(item_id: str, path: Path, root: Path, library: Library) -> None:
+    """Raise for a file that would be refused when it is called.
+
+    ``ItemFormatError``: its metadata is invalid. ``ConfigTemplateError``: it puts a caller's value
+    where none may stand. The files of the chain are parsed, not run, and need no signature. A file
+    without metadata is a helper of a tool; without a chain yet, only the metadata is checked.
+    """
+    snapshot = library.snapshot()
+    space = next((one for one in snapshot.resolver.spaces if one.root == root), None)
+    found = Resolution(item_id=item_id, path=path, space=space or Space(name="project", root=root))
+    chain: list[ChainElement] = []
+    try:
+        snapshot.metadata(found)
+    except NoMetadataError:
+        return
+    try:
+        while True:
+            metadata = snapshot.metadata(found)
+            chain.append(
+                ChainElement(
+                    item_id=found.item_id,
+                    path=found.path,
+                    space=found.space.name,
+                    metadata=metadata,
+                    resolution=found,
+                )
+            )
+            if metadata.executor_id is None or len(chain) == MAX_CHAIN_DEPTH:
+                break
+            found = snapshot.resolve(metadata.executor_id, found.space)
+        runtime_lib(chain)
+    except RyeError:
+        return
+    check_command_line(chain, library.context)
 
 
 def _reached(tool: Resolution, snapshot: Snapshot) -> list[Resolution]:
@@ -95,11 +150,9 @@ def _reached(tool: Resolution, snapshot: Snapshot) -> list[Resolution]:
     return reached
 
 
-def _lock_of(
-    tool: Resolution, snapshot: Snapshot, lockfiles: LockfileResolver
-) -> StoredLock | None:
+def _lock_of(tool: Resolution, lockfiles: LockfileResolver) -> StoredLock | None:
     try:
-        return lockfiles.find(tool.item_id, _metadata(tool, snapshot).version or "0.0.0")
+        return lockfiles.find(tool.item_id)
     except RyeError:
         return None  # verify() has reported it
 

@@ -12,27 +12,24 @@ import shlex
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
-from lilux.primitives.lockfile import LockfileManager
+from lilux.primitives.errors import LiluxError
 
 from rye.context import Context
 from rye.errors import (
     ItemNotFoundError,
     LockCorruptError,
     LockError,
-    LockUpgradeError,
+    LockLeftoverError,
     RyeError,
-    UnsafePathError,
 )
-from rye.executor.chain.build import Chain
 from rye.executor.chain.snapshot import Snapshot
+from rye.executor.config.programs import outside_programs
 from rye.executor.locks.file import StoredLock, pinned_content
+from rye.executor.locks.folder import SUFFIX
 from rye.executor.locks.pins import CheckState, PinCheck, Pinned, PinState, pinned
-from rye.executor.run.prepare import CallOptions, Preparation, Preparer
+from rye.executor.run.prepare import CallOptions, Preparation, Preparer, VerifiedChain
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.spaces.ids import check_item_id
-from rye.spaces.model import Resolution
-
-_SUFFIX = ".lock.json"
 
 
 class Locking:
@@ -62,8 +59,9 @@ class Locking:
         if verified.lock is not None:
             return pinned(verified.lock, PinState.UNCHANGED)
         if update:
-            return self._updated(verified.chain, verified.dependencies)
-        made = self._locks.keep(verified.chain, verified.dependencies)
+            return self._updated(verified)
+        programs = self._programs(verified)
+        made = self._locks.keep(verified.chain, verified.dependencies, programs)
         return pinned(made, PinState.CREATED)
 
     def lockfiles(self) -> tuple[Path, ...]:
@@ -72,7 +70,7 @@ class Locking:
 
     def check(self, path: Path) -> PinCheck:
         """Check one of :meth:`lockfiles` against the current files; a mismatch is not raised."""
-        name = path.relative_to(self._root / "lockfiles").as_posix().removesuffix(_SUFFIX)
+        name = path.relative_to(self._root / "lockfiles").as_posix().removesuffix(SUFFIX)
         item_id, _, version = name.rpartition("@")
         return self._checked(path, item_id, version, self._library.snapshot())
 
@@ -81,10 +79,10 @@ class Locking:
 
         Returns the removed files; raises ``ItemNotFoundError`` if there are none.
         """
-        found = self._lockfiles_of(check_item_id(item_id))
+        found = self._lockfiles.paths_of(check_item_id(item_id))
         if not found:
             try:
-                found = self._lockfiles_of(self._library.resolver.resolve(item_id).item_id)
+                found = self._lockfiles.paths_of(self._library.resolver.resolve(item_id).item_id)
             except RyeError:
                 found = []
         if not found:
@@ -96,29 +94,38 @@ class Locking:
             path.unlink()
         return tuple(found)
 
-    def _updated(self, chain: Chain, dependencies: Mapping[str, str]) -> Pinned:
-        made = self._lockfiles.create_lockfile(chain, dependencies)
-        path = self._lockfiles.path_for(made.root.tool_id, made.root.version)
+    def _programs(self, verified: VerifiedChain) -> tuple[str, ...]:
+        """The programs that a call would start; an interpreter need not be installed here."""
+        context = self._preparer.context
         try:
-            old = self._lockfiles.find(made.root.tool_id, made.root.version)
-        except LockCorruptError:
-            old = None
+            env: Mapping[str, str] = self._preparer.environments.resolve(verified.chain).env
+        except (RyeError, LiluxError):
+            env = context.environ
+        return outside_programs(verified.chain, verified.anchor, context, env)
+
+    def _updated(self, verified: VerifiedChain) -> Pinned:
+        made = self._lockfiles.create_lockfile(
+            verified.chain, verified.dependencies, self._programs(verified)
+        )
+        before = self._lockfiles.paths_of(made.root.tool_id)
+        try:
+            old = self._lockfiles.find(made.root.tool_id)
+        except LockError:
+            old = None  # corrupt, or one of several: replaced
         if old is not None and pinned_content(old.lockfile) == pinned_content(made):
             return pinned(old, PinState.UNCHANGED)
-        if not os.path.lexists(path):
-            kept = self._locks.keep(chain, dependencies)
-            state = PinState.CREATED if old is None else PinState.UPDATED
-            return pinned(kept, state, old)
-        self._refuse_link_out(path.parent)
-        LockfileManager().save(made, path)
-        return pinned(StoredLock(path=path, lockfile=made), PinState.UPDATED, old)
+        path = self._lockfiles.replace_lockfile(made)
+        state = PinState.UPDATED if before or old is not None else PinState.CREATED
+        return pinned(StoredLock(path=path, lockfile=made), state, old)
 
     def _checked(self, path: Path, item_id: str, version: str, snapshot: Snapshot) -> PinCheck:
         def result(state: CheckState, error: RyeError | None = None) -> PinCheck:
             return PinCheck(path, item_id, version, state, error)
 
         try:
-            lock = self._lockfiles.find(item_id, version)
+            lock = self._lockfiles.find(item_id)
+        except LockLeftoverError as error:
+            return result("leftover", error)
         except RyeError as error:
             return result("corrupt", _as_corrupt(error, path))
         try:
@@ -130,54 +137,17 @@ class Locking:
         except RyeError as error:
             return result("mismatch", error)
         try:
-            return result(self._state_of(lock, tool, snapshot))
+            Preparation(self._preparer, tool.item_id, snapshot=snapshot).verify()
         except RyeError as error:
             return result("mismatch", error)
-
-    def _state_of(self, lock: StoredLock, tool: Resolution, snapshot: Snapshot) -> CheckState:
-        """``ok`` or ``superseded``; raises the error of any mismatch."""
-        verified = self._locks.verify(tool, snapshot, frozen=False)
-        if verified is None or verified.path != lock.path:
-            version = snapshot.metadata(tool).version or "0.0.0"
-            if verified is not None:
-                return "superseded"
-            raise LockUpgradeError(
-                f"lockfile {lock.path} pins {lock.lockfile.root.version} of {tool.item_id!r}, but "
-                f"{tool.path} is {version}, which is not pinned",
-                lockfile=lock.path,
-                hint=f"pin it with: rye lock {shlex.quote(tool.item_id)}",
-            )
-        Preparation(self._preparer, tool.item_id, snapshot=snapshot).verify()
-        return "ok"
-
-    def _lockfiles_of(self, item_id: str) -> list[Path]:
-        parent, _, stem = item_id.rpartition("/")
-        folder = self._root / "lockfiles" / parent
-        try:
-            names = sorted(os.listdir(folder))  # noqa: PTH208 - only the names are needed
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        found = [
-            folder / name
-            for name in names
-            if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).rpartition("@")[0] == stem
-        ]
-        if found:
-            self._refuse_link_out(folder)
-        return found
-
-    def _refuse_link_out(self, folder: Path) -> None:
-        if not folder.resolve().is_relative_to(self._root.resolve()):
-            raise UnsafePathError(
-                f"{folder} leads out of the project", hint="replace the symbolic link by a folder"
-            )
+        return result("ok")
 
 
 def _lockfiles_below(root: Path) -> Iterator[Path]:
     for folder, names, files in os.walk(root):
         names.sort()
         for name in sorted(files):
-            if name.endswith(_SUFFIX):
+            if name.endswith(SUFFIX):
                 yield Path(folder, name)
 
 

@@ -15,6 +15,7 @@ from lilux.record import Record
 
 from rye.errors import ItemFormatError, ItemIdError, NoMetadataError
 from rye.items.element import ANY_CHILD, Metadata
+from rye.items.permissions import permissions_from
 from rye.spaces.ids import check_item_id
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ _MAX_PLACE = 200
 TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
 LISTS = ("inputs", "outputs")
-NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints")
+NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints", "permissions", "pins")
 
 # The version is part of the name of a lockfile.
 VERSION = r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}"
@@ -185,6 +186,17 @@ def _list_of_text(value: object, where: str) -> tuple[object, str]:
     return tuple(value), ""
 
 
+def _pins(value: object, where: str) -> tuple[object, str]:
+    """Globs relative to the project; none can leave it."""
+    texts, fault = _list_of_text(value, where)
+    if fault or not isinstance(texts, tuple):
+        return texts, fault
+    for index, text in enumerate(texts):
+        if not {"", ".", ".."}.isdisjoint(text.split("/")) or "\0" in text:
+            return texts, f"expected a path inside the project, like bin/x, in '{where}[{index}]'"
+    return texts, ""
+
+
 def _constraints(value: object, where: str) -> tuple[object, str]:
     """Bounds for any child, or item ids with bounds."""
     if not isinstance(value, dict):
@@ -214,6 +226,8 @@ def _bounds_fault(bounds: dict[str, Any], where: str) -> str:
 _CHECKS = {
     "executor_id": _executor,
     "child_constraints": _constraints,
+    "permissions": permissions_from,
+    "pins": _pins,
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(MAPPINGS, _mapping),
     **dict.fromkeys(LISTS, _list_of_text),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lilux.record import Record, field
 
+from rye.items.permissions import Permissions, permissions_from_json, permissions_to_json
 from rye.spaces.model import Resolution, SpaceName
 
 TYPE_CHECKING = False
@@ -34,8 +35,12 @@ class Metadata(Record, frozen=True, kw_only=True):
     outputs: tuple[str, ...] | None = None
     child_constraints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Item id or :data:`ANY_CHILD` → ``min_version`` and ``max_version``, both inclusive."""
+    pins: tuple[str, ...] = ()
+    """Globs of files below the project that run with the item and are pinned, not signed."""
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
+    permissions: Permissions | None = None
+    """``None`` means that the tool is not confined."""
 
 
 class ItemFile(Record, frozen=True, kw_only=True):
@@ -78,7 +83,7 @@ def metadata_to_json(metadata: Metadata) -> dict[str, Any]:
     values = {name: getattr(metadata, name) for name in _METADATA_FIELDS}
     for name in _LISTS:
         values[name] = None if values[name] is None else list(values[name])
-    return values
+    return {**values, "permissions": permissions_to_json(metadata.permissions)}
 
 
 def metadata_from_json(values: Any) -> Metadata | None:
@@ -87,8 +92,9 @@ def metadata_from_json(values: Any) -> Metadata | None:
         return None
     for name in _LISTS:
         values[name] = None if values[name] is None else tuple(values[name])
+    values["permissions"] = permissions_from_json(values["permissions"])
     return Metadata(**values)
 
 
 _METADATA_FIELDS = frozenset(Metadata.__annotations__)
-_LISTS = ("inputs", "outputs")
+_LISTS = ("inputs", "outputs", "pins")

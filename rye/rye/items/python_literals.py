@@ -26,7 +26,9 @@ NAMES: Mapping[str, str] = {
     "INPUTS": "inputs",
     "OUTPUTS": "outputs",
     "CHILD_CONSTRAINTS": "child_constraints",
+    "PINS": "pins",
     "ANNOTATIONS": "annotations",
+    "PERMISSIONS": "permissions",
 }
 # Constants of one word, such as OUTPUT, are too common in scripts to be treated as typos.
 _GUARDED = tuple(name for name in NAMES if "_" in name)

@@ -12,8 +12,8 @@ INSTRUCTIONS: Final = """\
 Rye runs signed tools from a project's .ai/tools directory. Most of them are not listed here. Find
 one with `search` (plain words), read its parameters with `show`, and run it with `execute`
 (item_id, parameters). Tools that are listed under their own names can be called directly. A failed
-call says what went wrong and what to do next. If a tool is refused because of its signature or its
-lockfile, ask the user to fix it."""
+call says what went wrong and what to do next. The user decides about signatures, lockfiles and
+permissions: show them an error about these."""
 
 _ITEM_ID: Final = {
     "type": "string",

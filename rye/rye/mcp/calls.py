@@ -104,11 +104,13 @@ class Calls:
         timeout: float | None = None,  # noqa: ASYNC109 - of the tool, not of this function
         dry_run: bool = False,
     ) -> types.CallToolResult:
-        if self._settings.only:
+        if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
         notifier = CallNotifier(ctx, item_id, lines=self.levels.wants_lines(ctx))
         if self._executor is None:
-            self._executor = _executor_class()(context=self._context)
+            self._executor = _executor_class()(
+                context=self._context, confined_only=self._settings.confined
+            )
         call = self._executor.execute(
             item_id,
             parameters,
@@ -127,11 +129,11 @@ class Calls:
         def look_up(catalogue: Catalogue) -> list[CatalogueEntry]:
             if query.strip():
                 # Some of the best hits may not be offered, so ask for all of them.
-                most = sys.maxsize if self._settings.only else limit
+                most = sys.maxsize if self._settings.restricted else limit
                 found = [hit.entry for hit in catalogue.search(query, most)]
             else:
                 found = [entry for entry in catalogue.entries() if entry.is_tool]
-            return [entry for entry in found if self._settings.offers(entry.item_id)][:limit]
+            return [entry for entry in found if self._offers(entry)][:limit]
 
         found = await self._catalogue.ask(look_up)
         return {"tools": [_brief(entry) for entry in found]}
@@ -156,19 +158,25 @@ class Calls:
         return {key: value for key, value in shown.items() if value not in ("", {})}
 
     def _sign(self, item_id: str) -> dict[str, Any]:
-        from rye.spaces.resolver import Resolver
+        from rye.executor.chain.snapshot import Library
+        from rye.executor.inspection import check_before_signing
         from rye.trust.operations import sign_item
 
-        found = Resolver(self._context).resolve(item_id)
-        if found.path is None or not self._settings.offers(found.item_id):
+        library = Library(self._context)
+        found = library.resolver.resolve(item_id)
+        if found.path is None or not self._settings.offers(found.item_id, confined=True):
             raise _not_offered(item_id)
         if found.space.name == "system":
             raise RyeError(
                 f"{found.item_id!r} belongs to the system space, which its publisher signs",
                 hint="sign only items of the project or the user",
             )
+        check_before_signing(found.item_id, found.path, found.space.root, library)
         signed = sign_item(found.path, self._context)
         return {"item_id": found.item_id, "path": str(signed.path), "signed": True}
+
+    def _offers(self, entry: CatalogueEntry) -> bool:
+        return self._settings.offers(entry.item_id, confined=entry.confined)
 
     async def _entry(self, item_id: str) -> CatalogueEntry:
         """Return the item; one that is not offered is reported as if it did not exist.
@@ -178,11 +186,11 @@ class Calls:
         try:
             entry = await self._catalogue.ask(lambda catalogue: catalogue.entry(item_id))
         except ItemNotFoundError:
-            if self._settings.only:
+            if self._settings.restricted:
                 # The original error may suggest items that are not offered.
                 raise _not_offered(item_id) from None
             raise
-        if not self._settings.offers(entry.item_id):
+        if not self._offers(entry):
             raise _not_offered(item_id)
         return entry
 

@@ -16,10 +16,12 @@ from typing import Any
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
+import rye.errors
 from rye.executor.run.result import ExecutionResult
 
 # Metadata of a failed call that is passed on beside its type, message and hint.
 _PASSED_ON = ("issues", "nearest", "lockfile", "return_code", "signal", "timed_out", "status_code")
+_ASK_THE_USER = "the user decides about that: show them this error"
 _OUTPUT = ("stdout", "stderr", "return_code")
 _MAX_DEPTH = 100
 
@@ -49,10 +51,11 @@ def result_content(result: ExecutionResult) -> types.CallToolResult:
     if result.success:
         return success(result.data, text=result.metadata.get("stdout"))
     metadata = result.metadata
+    message, hint = _for_agents(result.error or "the tool failed", metadata)
     return failure(
-        result.error or "the tool failed",
+        message,
         error_type=str(metadata.get("error_type", "ToolFailed")),
-        hint=str(metadata.get("hint") or ""),
+        hint=hint,
         data=result.data,
         **{key: metadata[key] for key in _PASSED_ON if metadata.get(key) is not None},
     )
@@ -72,8 +75,20 @@ def protocol_error(error: Exception) -> MCPError:
     """Return an exception as a protocol error, for results that cannot contain an error."""
     from rye.executor.run.failure import failure_of
 
-    message = failure_of(error).error or type(error).__name__
+    outcome = failure_of(error)
+    message, _ = _for_agents(outcome.error or type(error).__name__, outcome.metadata)
     return MCPError(code=types.INTERNAL_ERROR, message=encodable_text(message))
+
+
+def _for_agents(message: str, metadata: Mapping[str, Any]) -> tuple[str, str]:
+    """The message and the hint of a failure, without a command if the user decides about it."""
+    hint = str(metadata.get("hint") or "")
+    kind = getattr(rye.errors, str(metadata.get("error_type")), None)
+    decided = getattr(kind, "decided_by_user", False)
+    ask = metadata.get("agent_hint") or (_ASK_THE_USER if decided else "")
+    if not ask:
+        return message, hint
+    return message.replace(hint, ask) if hint else f"{message}; {ask}", ask
 
 
 def encodable_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """The tools that a project features: ``mcp: {featured: [ids or globs]}`` in ``.ai/config.yaml``.
 
-Featuring a tool only lists it. A featured tool of a cloned project is still refused unless a
-trusted key signed it.
+The config is not signed, so it is used only if the user has approved the project. Featuring a tool
+only lists it: the tool itself is refused unless a trusted key signed it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from rye.catalogue.entry import CatalogueEntry
 from rye.context import Context
 from rye.errors import ItemFormatError
 
-CONFIG_NAME = "config.yaml"
 _HINT = "write `mcp: {featured: [ids or globs]}`, or leave `mcp` out"
 _GLOB = frozenset("*?[")
 
@@ -45,24 +44,31 @@ class Featured(NamedTuple):
         return tuple([one for one in self.patterns if not _is_glob(one) and one not in known])
 
 
-def config_path(context: Context) -> Path:
-    """Return the path of the project's config."""
-    return context.project_path / ".ai" / CONFIG_NAME
-
-
 def read_featured(context: Context) -> Featured:
     """Return what the project features; nothing if it has no config.
 
-    Raises :class:`ItemFormatError` with the file and the line, and :class:`UnsafePathError` if the
-    config is not a regular file or a link that leaves its directory.
+    A config that the user has not approved is ignored, and that is logged. Raises
+    :class:`ItemFormatError` with the file and the line, and :class:`UnsafePathError` if the config
+    is not a regular file or a link that leaves its directory.
     """
-    path = config_path(context)
+    path = context.config_path
     if not os.path.lexists(path):
         return Featured()
     from rye.items.reader import read_item
-    from rye.items.strict_yaml import load_mapping
 
     content = read_item(path, path.parent).content
+    if reason := _refusal(context, content):
+        import logging
+
+        logging.getLogger("rye.mcp").warning("%s is ignored: %s", path, reason)
+        return Featured()
+    return parse_featured(content, path)
+
+
+def parse_featured(content: bytes, path: Path) -> Featured:
+    """Return what a config says. Raises :class:`ItemFormatError`."""
+    from rye.items.strict_yaml import load_mapping
+
     if all(not line.strip() or line.lstrip().startswith(b"#") for line in content.splitlines()):
         return Featured()
     try:
@@ -71,6 +77,20 @@ def read_featured(context: Context) -> Featured:
         raise ItemFormatError(path, "is not UTF-8", hint="save it as UTF-8") from None
     config, lines = load_mapping(text, path, hint="correct it")
     return _parsed(config.get("mcp"), path, lines.get("mcp"))
+
+
+def _refusal(context: Context, content: bytes) -> str:
+    """Why the config may not be used, and what to do; empty if the user has approved it."""
+    from lilux.primitives.errors import ConfigurationError
+
+    from rye.trust.project_approval import ProjectApproval, hint_for, unsigned_parts
+
+    try:
+        # The bytes that were read are the ones that must be approved.
+        reason = ProjectApproval(context).why_not(unsigned_parts(context, config=content))
+    except ConfigurationError as error:
+        return str(error)
+    return reason and f"{reason}; {hint_for(reason)}"
 
 
 def _parsed(section: object, path: Path, line: int | None) -> Featured:

@@ -25,6 +25,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rye.context import Context
 from rye.mcp.calls import DISCONNECTED
+from rye.mcp.http_connections import (
+    CONNECTION,
+    IDLE_SECONDS,
+    Acceptor,
+    Connection,
+    Connections,
+    Limits,
+    default_limits,
+)
 from rye.mcp.http_options import MCP_PATH, Listener
 from rye.mcp.process import StopSignals
 from rye.mcp.server import Service
@@ -50,11 +59,13 @@ async def serve_http(
     listener: Listener,
     access: Access,
     on_ready: Callable[[], object],
+    *,
+    limits: Limits | None = None,
 ) -> signal.Signals | None:
     """Return the signal that stopped the server. Running tools have ended before this returns.
 
-    ``on_ready`` is called when clients can connect. Raises ``ItemFormatError`` if the project's
-    config is invalid.
+    ``on_ready`` is called when clients can connect. ``limits`` default to those for the file
+    descriptors of this process. Raises ``ItemFormatError`` if the project's config is invalid.
     """
     service = Service(context, settings)
     guard = _guarded(service, listener, access)
@@ -67,9 +78,10 @@ async def serve_http(
         loop="asyncio",
         http="h11",
         ws="none",
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-    server = _Server(config, on_ready)
+    server = _Server(config, Connections(limits or default_limits()), on_ready)
 
     stopping: list[asyncio.Task[None]] = []
 
@@ -122,19 +134,37 @@ def _with_cors(guard: _Guard, access: Access) -> ASGIApp:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to its caller and reports when it is ready."""
+    """A uvicorn server that limits connections, leaves signals to its caller and reports when it is
+    ready.
+    """
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], object]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, connections: Connections, on_ready: Callable[[], object]
+    ) -> None:
         super().__init__(config)
+        self._connections = connections
         self._on_ready = on_ready
+        self._acceptors: list[Acceptor] = []
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])
+        for listening in sockets or []:
+            listening.listen(self.config.backlog)
+            self._acceptors.append(Acceptor(listening, self._connections, self._new_connection))
+            self._acceptors[-1].start()
         self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        await super().shutdown(sockets)
+
+    def _new_connection(self) -> Connection:
+        return Connection(self._connections, self.config, self.server_state, self.lifespan.state)
 
 
 class _Rules(NamedTuple):
@@ -176,6 +206,9 @@ class _Guard:
             await self._app(scope, receive, send)
             return
         refusal = self._rules.refusal(Headers(scope=scope))
+        if refusal is None and not scope["state"][CONNECTION].accept_request():
+            later = {"Retry-After": str(IDLE_SECONDS), "Connection": "close"}
+            refusal = _error_response(503, "too many connections; try again later", later)
         if refusal is not None:
             await refusal(scope, receive, send)
             return

@@ -1,9 +1,10 @@
 """Noticing changes of the tool list, and notifying clients of them.
 
-Watched are the tools and the ``config.yaml`` of the project and the user, and the trusted keys,
-which decide which tools are listed. There are two watches. A recursive one is on the directories of
-tools and keys. A flat one is on the ``.ai`` directories, or on their parents while they do not
-exist: it notices directories that appear or disappear, and changes of ``config.yaml``.
+Watched are the tools and the ``config.yaml`` of the project and the user, the trusted keys and the
+approved projects, which decide which tools are listed. There are two watches. A recursive one is on
+the directories of tools, keys and approvals. A flat one is on the ``.ai`` directories, or on their
+parents while they do not exist: it notices directories that appear or disappear, and changes of
+``config.yaml``.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
-from rye.context import Context
-from rye.mcp.featured import CONFIG_NAME
+from rye.context import CONFIG_NAME, Context
 from rye.mcp.notifications import session_key
 from rye.spaces.folders import CLOCK_LAG_NS
 
@@ -39,7 +39,7 @@ _NOTIFY_SECONDS = 2.0
 _SETTLED_MS = 50
 _LONGEST_WAIT_MS = 500
 _WATCHING_AFTER_SECONDS = 0.1
-_DIRECTORIES = ("tools", "trusted_keys", "approved_keys")
+_DIRECTORIES = ("tools", "trusted_keys", "approved_keys", "approved_projects")
 _TEMPORARY_SUFFIXES = ("~", ".pyc", ".swp", ".swx", ".tmp")
 _logger = logging.getLogger("rye.mcp")
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -16,6 +17,8 @@ from typing import Final, Self
 from rye.errors import RyeError
 
 _PACKAGES = ("mcp", "watchfiles")
+_MINUTE = 60
+_MAX_CONDITIONS = 1000
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -30,10 +33,41 @@ def require_packages() -> None:
 
 
 def log_to_stderr() -> None:
-    """Log warnings and errors to stderr, one line each."""
+    """Log warnings and errors to stderr, one line each, and one a minute for each condition."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(OncePerMinute())
     handler.setFormatter(_SafeFormatter("rye mcp: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+class OncePerMinute(logging.Filter):
+    """Passes one record a minute for each condition, so that no client can fill the log.
+
+    The condition is the message if Rye logs it, and the line of code if a library does: its
+    messages may contain what a client sent.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._known: dict[object, tuple[float, int]] = {}
+        """When each condition was last logged, and how many records were left out since then."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        own = record.name.partition(".")[0] == "rye"
+        condition = record.getMessage() if own else (record.pathname, record.lineno)
+        now = self._clock()
+        logged, left_out = self._known.get(condition, (None, 0))
+        if logged is not None and now - logged < _MINUTE:
+            self._known[condition] = (logged, left_out + 1)
+            return False
+        if left_out:
+            record.msg = f"{record.getMessage()} (and {left_out} more like it)"
+            record.args = None
+        if len(self._known) >= _MAX_CONDITIONS:
+            self._known.clear()
+        self._known[condition] = (now, 0)
+        return True
 
 
 class _SafeFormatter(logging.Formatter):

@@ -18,11 +18,21 @@ class ServerSettings(NamedTuple):
     only: tuple[str, ...] = ()
     """Globs of the item ids that clients may see and run; empty means no limit."""
 
-    def offers(self, item_id: str) -> bool:
+    confined: bool = False
+    """Offer only tools that declare permissions."""
+
+    @property
+    def restricted(self) -> bool:
+        """True if clients may not see and run every item."""
+        return bool(self.only) or self.confined
+
+    def offers(self, item_id: str, *, confined: bool) -> bool:
         """Return True if clients may see and run this item.
 
         Takes a full id: the globs do not match short ids.
         """
         from fnmatch import fnmatchcase
 
+        if self.confined and not confined:
+            return False
         return not self.only or any(fnmatchcase(item_id, glob) for glob in self.only)

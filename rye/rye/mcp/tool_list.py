@@ -37,6 +37,8 @@ tools."""
 
 _CURSOR_PREFIX = "after:"
 _MAX_QUOTED = 200
+_MAX_UNLISTED = 20
+_NAME_IS_RESERVED = "the server has a built-in tool of this name; run it with `execute`"
 _logger = logging.getLogger("rye.mcp")
 
 
@@ -157,19 +159,20 @@ class ToolList:
             wanted = self._featured.of(entries)
             for missing in self._featured.missing_from(entries):
                 self._warn(f"featured tool {missing!r} does not exist")
-        chosen = {one.item_id for one in wanted if self._settings.offers(one.item_id)}
+        offers = self._settings.offers
+        chosen = {one.item_id for one in wanted if offers(one.item_id, confined=one.confined)}
         named = {}
+        unlisted = {}
         for name, entry in by_mcp_name(entries).items():
             if entry.item_id not in chosen:
                 continue
             if entry.fault:
-                self._warn_unlisted(entry, entry.fault)
+                unlisted[entry.item_id] = entry.fault
             elif name in RESERVED:
-                self._warn_unlisted(
-                    entry, "the server has a built-in tool of this name; run it with `execute`"
-                )
+                unlisted[entry.item_id] = _NAME_IS_RESERVED
             else:
                 named[name] = entry
+        self._warn_unlisted(unlisted)
         return dict(sorted(named.items()))
 
     def _tools(self, named: Mapping[str, CatalogueEntry]) -> list[types.Tool]:
@@ -185,6 +188,7 @@ class ToolList:
 
         reports = verify_paths([Path(entry.path) for entry in named.values()], self._context)
         tools = []
+        unlisted = {}
         for (name, entry), report in zip(named.items(), reports, strict=True):
             tool = _tool(name, entry)
             try:
@@ -192,13 +196,23 @@ class ToolList:
                     raise report.error
                 compile_once(tool.input_schema)
             except (RyeError, SchemaError) as error:
-                self._warn_unlisted(entry, str(error))
+                unlisted[entry.item_id] = str(error)
             else:
                 tools.append(tool)
+        self._warn_unlisted(unlisted)
         return tools
 
-    def _warn_unlisted(self, entry: CatalogueEntry, reason: str) -> None:
-        self._warn(f"{entry.item_id!r} is not listed: {reason}")
+    def _warn_unlisted(self, reasons: Mapping[str, str]) -> None:
+        """Log why tools are not listed, by id: the first of them, then the number of the rest."""
+        lines = [f"{item_id!r} is not listed: {reason}" for item_id, reason in reasons.items()]
+        new = [line for line in lines if line not in self._warned]
+        for line in new[:_MAX_UNLISTED]:
+            self._warn(line)
+        self._warned.update(new)
+        rest = len(new) - _MAX_UNLISTED
+        if rest > 0:
+            tools = "tool is" if rest == 1 else "tools are"
+            self._warn(f"{rest:,} more {tools} not listed; see `rye verify` and `rye doctor`")
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rye.errors import UnsafePathError
 
-LOCATE = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_CLOEXEC
+_PATH_ONLY = getattr(os, "O_PATH", 0)
+LOCATE = _PATH_ONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def is_below(path: str, folder: str) -> bool:
-    """True if ``path`` is inside ``folder``; both must be absolute and free of links."""
+    """True if ``path`` is inside ``folder``; both are absolute, and links are not resolved."""
     return path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
@@ -20,16 +21,18 @@ def is_in_space(real_path: str, space_root: str) -> bool:
     return is_below(real_path, space_root) or is_below(real_path, os.path.realpath(space_root))
 
 
-def real_folder(folder: str) -> str:
-    """Return the path of a folder with all links resolved."""
+def real_path(path: str) -> str:
+    """Return the path with all links resolved, with fewer system calls than ``realpath``."""
+    if not _PATH_ONLY:
+        return os.path.realpath(path)
     try:
-        descriptor = os.open(folder, LOCATE)
+        descriptor = os.open(path, _PATH_ONLY | os.O_CLOEXEC)
         try:
             return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - for every item
         finally:
             os.close(descriptor)
     except OSError:
-        return os.path.realpath(folder)
+        return os.path.realpath(path)
 
 
 def outside_space_error(path: Path, space_root: Path) -> UnsafePathError:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lilux.record import Record
 
-from rye.spaces.containment import is_below, real_folder
+from rye.spaces.containment import is_below, real_path
 
 _MAX_BYTES = 256 * 1024
 
@@ -53,7 +53,7 @@ def is_installed(folder: str) -> bool:
     """True if a folder of modules is neither the working directory nor in a project."""
     if not folder.startswith(os.sep) or _is_current(folder):
         return False
-    names = (os.path.normpath(folder), real_folder(folder))
+    names = (os.path.normpath(folder), real_path(folder))
     return not any(_is_in_a_project(name) for name in names)
 
 

@@ -17,7 +17,7 @@ from rye.spaces.containment import (
     is_in_space,
     not_a_regular_file_error,
     outside_space_error,
-    real_folder,
+    real_path,
 )
 
 Stamp = tuple[int, int, int, int] | None
@@ -91,7 +91,7 @@ def checked_file(folder: str, name: str, space_root: Path) -> Path:
     """Return the path of a regular file in the space; raise :class:`UnsafePathError` otherwise."""
     path = Path(folder, name)
     try:
-        real = f"{real_folder(folder)}/{name}"
+        real = f"{real_path(folder)}/{name}"
         if stat.S_ISLNK(_mode(real)):
             real = os.path.realpath(real)
     except OSError:

@@ -104,25 +104,27 @@ class Resolver:
         Ids that cannot be resolved (two files, a link to the outside) are left out; see
         :meth:`conflicts`. Files are not read, so helper files without metadata are included.
         """
-        for entry in self._walk(space):
+        for entry in self.walk(space):
             if isinstance(entry, Resolution):
                 yield entry
 
     def conflicts(self, space: Space | None = None) -> Iterator[RyeError]:
         """Yield the errors of the ids that :meth:`iter_items` leaves out."""
-        for entry in self._walk(space):
+        for entry in self.walk(space):
             if isinstance(entry, RyeError):
                 yield entry
 
-    def _walk(self, space: Space | None) -> Iterator[Resolution | RyeError]:
+    def walk(self, space: Space | None = None) -> Iterator[Resolution | RyeError]:
+        """Yield what :meth:`iter_items` and :meth:`conflicts` yield, in one pass."""
         spaces = self.spaces if space is None else (space,)
         trees = [(each, self._tree(each).items) for each in spaces]
         ids: set[str] = set()
         for each, items in trees:
             ids.update(items if each.name == "system" else set(items) - self._reserved)
+        plain = self._ids_without_short_meaning(trees)
         for item_id in sorted(ids):
             try:
-                if space is None and "/" not in item_id:
+                if space is None and "/" not in item_id and item_id not in plain:
                     found = self._resolve_listed(item_id)
                 else:
                     found = self._find_in_trees(item_id, trees)
@@ -130,6 +132,20 @@ class Resolver:
                 yield error
             else:
                 yield found
+
+    def _ids_without_short_meaning(self, trees: Iterable[_Tree]) -> set[str]:
+        """Return the ids without a slash that name a file of the project or the user, and no other.
+
+        The trees are enough to find them; resolving each one would take a millisecond.
+        """
+        plain: set[str] = set()
+        nested = set(self._reserved_stems)
+        for space, items in trees:
+            if space.name == "system":
+                break
+            plain.update(each for each in items if "/" not in each and each not in nested)
+            nested.update(each.rpartition("/")[2] for each in items if "/" in each)
+        return plain
 
     def _resolve_listed(self, stem: str) -> Resolution:
         """Resolve an id without a slash; raise an error if it is the short id of another file."""
@@ -152,6 +168,8 @@ class Resolver:
                 names = []
             folder = os.path.dirname(f"{space.tools}/{item_id}")  # noqa: PTH120 - for every item
             search.match(space, item_id, folder, names, matches)
+            if not names and "/" not in item_id:
+                search.absent.append(space.tools / "**" / item_id)
         return search.only_match(item_id, matches)
 
     def _tree(self, space: Space) -> SpaceTree:

@@ -1,4 +1,4 @@
-"""The two kinds of files in a trust store: a trusted key, and the approval of a key.
+"""The files in a trust store: a trusted key, the approval of a key, the approval of a project.
 
 ::
 
@@ -12,7 +12,8 @@
     \"\"\"
 
 An approval has ``fingerprint``, ``approved`` and ``public_key_sha256``: the fingerprint of 64 bits
-names the key, the full hash pins it. Unknown fields are ignored.
+names the key, the full hash pins it. The approval of a project has ``project`` (for people: the
+name of the file pins the path), ``approved`` and ``digest``. Unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 FINGERPRINT = r"[0-9a-f]{16}"
 MAX_OWNER_CHARACTERS = 200
+_MAX_PATH_CHARACTERS = 4096
 
 # An Ed25519 key as SubjectPublicKeyInfo has exactly one spelling: twelve fixed bytes, then the key.
 # So it can be recognised without loading a cryptographic library.
@@ -129,6 +131,25 @@ def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
         public_key_sha256=sha256(public_key).hexdigest(),
         approved=approved,
     )
+
+
+def parse_project_digest(data: bytes) -> str:
+    """Return the digest in the approval of a project; raises :class:`EntryFormatError`."""
+    digest = _text(_load(data), "digest")
+    if not re.fullmatch(_SHA256, digest):
+        raise EntryFormatError("digest is not 64 lower-case hex digits")
+    return digest
+
+
+def render_project_approval(project: str, digest: str, approved: str) -> bytes:
+    """Return the content of the file that approves a project."""
+    readable = "".join([one if one.isprintable() else ascii(one)[1:-1] for one in project])
+    lines = (
+        f"project = {_quoted(readable[:_MAX_PATH_CHARACTERS])}",
+        f"approved = {_quoted(approved)}",
+        f'digest = "{digest}"',
+    )
+    return ("\n".join(lines) + "\n").encode()
 
 
 def is_public_key(data: bytes) -> bool:

@@ -7,7 +7,9 @@
 
 #[path = "../../src/clock.rs"]
 mod clock;
-#[path = "../../src/error.rs"]
+#[path = "../../src/confine/report.rs"]
+mod confine;
+#[path = "../../src/error/mod.rs"]
 mod error;
 #[path = "../../src/frame.rs"]
 mod frame;

@@ -2,15 +2,24 @@
 //!
 //! ```text
 //! caller
-//!   keeper      started by the caller; starts processes that may outlive the helper, adopts nothing
+//!   keeper      started by the caller; starts processes that may outlive the helper; adopts until then
 //!     guardian  adopts; if the worker dies, ends what the worker's jobs left, and exits
 //!       worker  adopts; reads the connection, runs the jobs
 //!         job   leads its own process group, adopts its own orphans
 //! ```
 //!
-//! If any of the three is killed, another one notices and ends the jobs. The guardian is the
-//! worker's parent, and kills it when the keeper dies; the worker gets a signal when the guardian
-//! dies. Killing the keeper therefore ends everything, even if another of the three is stopped.
+//! As long as one of the three runs, all processes of the jobs end when the caller dies or the others
+//! are killed:
+//!
+//! - If the worker is killed, the guardian ends the jobs.
+//! - If the guardian or the keeper is killed, the worker notices and ends its jobs and itself. The
+//!   other of the two kills it if it has not ended in time.
+//! - If worker and guardian are killed, the keeper has adopted the jobs and ends them. Once it has
+//!   started a process that may outlive the helper, it only finds those in the guardian's session.
+//!
+//! A stopped process cannot react, so it is continued: the worker by the guardian, the guardian by the
+//! keeper, each of them by the death of its parent, and the keeper by the caller, which closes the
+//! connection. A worker that has ended continues those above it.
 //!
 //! The portable platform has no subreapers and so no guardian. The worker notices when its
 //! connection to the keeper closes. The keeper, which is informed of each job's process group, kills
@@ -35,11 +44,18 @@ use std::io;
 use std::os::unix::net::UnixStream;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, kill_process, waitid, waitpid,
+};
 
 use crate::cli::Exit;
 use crate::error::Error;
 use crate::platform::Platform;
+
+/// A worker whose guardian or keeper died ends itself and its jobs within milliseconds, unless it is
+/// stopped again and again.
+#[cfg(target_os = "linux")]
+const WORKER_ENDS_WITHIN_SECONDS: u32 = 1;
 
 /// Starts guardian and worker. The worker calls `work` with its end of the connection to the keeper;
 /// the calling process becomes the keeper. Must be called while the process has only one thread.
@@ -50,6 +66,10 @@ pub fn start(
     let (keeper_end, worker_end) = UnixStream::pair()?;
     #[cfg(target_os = "linux")]
     let keeper = rustix::process::getpid();
+    #[cfg(target_os = "linux")]
+    if platform == Platform::Linux {
+        crate::tree::linux::become_subreaper()?;
+    }
     if let Some(below) = fork()? {
         return Ok(Keeper::new(below, keeper_end, platform));
     }
@@ -77,8 +97,23 @@ fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Waits for a child. An end by a signal is a failure.
+/// Waits until a child has ended, and does not reap it. Continues it whenever it was stopped: a stopped
+/// process does not notice that the connection was closed or that another process died.
+fn wait_for_end(pid: Pid) -> rustix::io::Result<WaitIdStatus> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(pid), options) {
+            Ok(Some(status)) if status.stopped() => kill_process(pid, Signal::CONT)?,
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits for a child as [`wait_for_end`] does, and reaps it. An end by a signal is a failure.
 fn wait_for_child(pid: Pid) -> Result<Exit, Error> {
+    wait_for_end(pid)?;
     loop {
         match waitpid(Some(pid), WaitOptions::empty()) {
             Err(Errno::INTR) => {}

@@ -1,6 +1,7 @@
 //! One `exec`: a thread starts the process, moves its input and output, and waits for its end.
 
 mod control;
+mod limits;
 
 pub use control::{Control, EndRequest};
 
@@ -11,11 +12,15 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
+use self::limits::Confinement;
+use crate::autopsy::{self, Autopsy, Mask};
 use crate::clock::wait_for;
+use crate::confine::Part;
 use crate::error::Error;
 use crate::launch::{Child, Ended, Launcher, Stdio};
+use crate::observe::Observer;
 use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
-use crate::request::{Exec, seconds};
+use crate::request::{AutopsyWhen, Exec, seconds};
 use crate::streams::{Chunks, Feed, Output, READ_SIZE, Stream, null_input};
 use crate::tree::Supervision;
 
@@ -77,6 +82,10 @@ fn not_started(error: &Error, began: Instant) -> Finished {
             truncated: Truncated::default(),
             tree: TreeReport::empty(KnownBy::NotStarted),
             file_error: None,
+            limit: None,
+            confinement: None,
+            autopsy: None,
+            observation: None,
         },
         stdout: Vec::new(),
         stderr: vec![error.to_string().into_bytes()],
@@ -103,12 +112,15 @@ enum Phase {
 enum Reason {
     Timeout,
     Cancel,
+    Limit(Part),
 }
 
 struct Job<'a> {
     context: &'a Context<'a>,
     exec: Exec,
     child: Child,
+    confinement: Option<Confinement>,
+    observer: Option<Observer>,
     stdin: Option<Feed>,
     stdout: Output,
     stderr: Output,
@@ -117,6 +129,7 @@ struct Job<'a> {
     deadline: Option<Instant>,
     descendants_ended: usize,
     descendants_complete: bool,
+    autopsy: Option<Autopsy>,
 }
 
 impl<'a> Job<'a> {
@@ -142,14 +155,22 @@ impl<'a> Job<'a> {
             stdout: child_stdout.as_fd(),
             stderr: child_stderr.as_fd(),
         };
+        let confinement = Confinement::prepare(&exec, context.launcher)?;
+        let confined = confinement.as_ref().map(Confinement::confined);
+        let bond = context.supervision.bond();
+        let (platform, program) = (context.launcher.platform, &exec.program);
+        let mut observer = exec.observe.then(|| Observer::new(platform, program)).transpose()?;
         let child =
-            context.launcher.launch(&exec.program, descriptors, context.supervision.bond())?;
+            context.launcher.launch(program, descriptors, bond, confined, observer.as_ref())?;
+        observer.iter_mut().for_each(Observer::launched);
         context.supervision.started(&child);
         let deadline = exec.timeout.map(|timeout| Instant::now() + seconds(timeout));
         Ok(Self {
             context,
             exec,
             child,
+            confinement,
+            observer,
             stdin,
             stdout,
             stderr,
@@ -158,6 +179,7 @@ impl<'a> Job<'a> {
             deadline,
             descendants_ended: 0,
             descendants_complete: true,
+            autopsy: None,
         })
     }
 
@@ -185,19 +207,21 @@ impl<'a> Job<'a> {
         };
         let (stdout, stdout_error) = self.stdout.finish();
         let (mut stderr, stderr_error) = self.stderr.finish();
+        let confinement = self.confinement.as_ref();
         let (return_code, signal) = match ended {
             Some(Ended::Code(code)) => (code, None),
             Some(Ended::Signal(signal)) => (128 + signal, Some(signal)),
             None => (-1, None),
         };
         let reason = match self.phase {
-            Phase::Running => None,
+            Phase::Running => confinement.and_then(|own| own.ended_by(ended)).map(Reason::Limit),
             Phase::Terminating(reason, _) | Phase::Killed(reason, _) => Some(reason),
         };
         if let Some(reason) = reason {
             let line = match reason {
                 Reason::Timeout => Error::TimedOut(self.exec.timeout.unwrap_or_default()),
                 Reason::Cancel => Error::Cancelled,
+                Reason::Limit(part) => confinement.map_or(Error::Internal, |own| own.message(part)),
             };
             let inside_line = stderr.parts.last().is_some_and(|part| !part.ends_with(b"\n"));
             let newline = if inside_line { "\n" } else { "" };
@@ -215,6 +239,13 @@ impl<'a> Job<'a> {
                 truncated: Truncated { stdout: stdout.omitted, stderr: stderr.omitted },
                 tree,
                 file_error: stdout_error.or(stderr_error),
+                limit: match reason {
+                    Some(Reason::Limit(part)) => Some(part),
+                    _ => None,
+                },
+                confinement: self.confinement.map(Confinement::finish),
+                autopsy: self.autopsy,
+                observation: self.observer.map(Observer::finish),
             },
             stdout: stdout.parts,
             stderr: stderr.parts,
@@ -267,7 +298,10 @@ impl<'a> Job<'a> {
 
     fn next_deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running => self.deadline,
+            Phase::Running => {
+                let check = self.confinement.as_ref().and_then(Confinement::next_check);
+                self.deadline.into_iter().chain(check).min()
+            }
             Phase::Terminating(_, kill_at) => Some(kill_at),
             Phase::Killed(_, give_up_at) => Some(give_up_at),
         }
@@ -285,14 +319,22 @@ impl<'a> Job<'a> {
             Phase::Running if self.deadline.is_some_and(|deadline| deadline <= now) => {
                 self.terminate(Reason::Timeout, now);
             }
+            Phase::Running => {
+                let child = &self.child;
+                let exceeded = self.confinement.as_mut().and_then(|own| own.exceeded(child));
+                if let Some(part) = exceeded {
+                    self.kill(Reason::Limit(part));
+                }
+            }
             Phase::Terminating(reason, kill_at) if kill_at <= now => self.kill(reason),
             Phase::Killed(_, give_up_at) => return give_up_at <= now,
-            Phase::Running | Phase::Terminating(..) => {}
+            Phase::Terminating(..) => {}
         }
         false
     }
 
     fn terminate(&mut self, reason: Reason, now: Instant) {
+        self.examine(reason);
         if !self.context.supervision.may_terminate() {
             return self.kill(reason);
         }
@@ -300,6 +342,24 @@ impl<'a> Job<'a> {
         // A stopped job handles SIGTERM only after it is continued.
         self.child.signal_group(Signal::CONT);
         self.phase = Phase::Terminating(reason, now + seconds(self.exec.grace));
+    }
+
+    /// Finds out what the processes wait for, before a signal changes it.
+    fn examine(&mut self, reason: Reason) {
+        let wanted = match self.exec.autopsy {
+            AutopsyWhen::Timeout => reason == Reason::Timeout,
+            AutopsyWhen::Always => true,
+            AutopsyWhen::Never => false,
+        };
+        if wanted {
+            self.autopsy = Some(autopsy::examine(
+                self.context.launcher.platform,
+                self.child.raw_pid(),
+                seconds(self.exec.autopsy_budget),
+                Mask::new(&self.context.launcher.environment(&self.exec.program)),
+                [&self.stdout, &self.stderr].map(|output| output.last(autopsy::LAST_BYTES)),
+            ));
+        }
     }
 
     fn kill(&mut self, reason: Reason) {

@@ -18,7 +18,9 @@ use super::child::{Child, ExitNotice};
 use super::invocation::Invocation;
 use super::stack::Stack;
 use super::{Bond, Stdio};
-use crate::error::Error;
+use crate::confine::ChildSteps;
+use crate::error::{ConfinementError, Error};
+use crate::observe::ChildStep;
 
 thread_local! {
     /// The child's stack. The thread sleeps while the child uses it, so one is enough.
@@ -28,12 +30,13 @@ thread_local! {
 /// Where the child was when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    Confinement,
     WorkingDirectory,
     Program,
 }
 
 /// Everything that the child needs. It is prepared beforehand, because the child must not allocate.
-struct Plan {
+struct Plan<'a> {
     programs: Vec<*const c_char>,
     argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
@@ -41,6 +44,8 @@ struct Plan {
     stdio: [c_int; 3],
     bond: Bond,
     nofile: libc::rlimit,
+    confinement: Option<&'a ChildSteps<'a>>,
+    observation: Option<&'a ChildStep>,
     /// Set by the child; an errno.
     failure: Cell<Option<(Step, c_int)>>,
 }
@@ -51,18 +56,24 @@ pub fn launch(
     stdio: Stdio<'_>,
     bond: Bond,
     nofile: &Rlimit,
+    confinement: Option<&ChildSteps<'_>>,
+    observation: Option<&ChildStep>,
 ) -> Result<Child, Error> {
+    let own_cwd = confinement.filter(|steps| steps.changes_mounts()).and_then(|_| current_folder());
+    let cwd = invocation.cwd.as_deref().or(own_cwd.as_deref());
     let plan = Plan {
         programs: invocation.programs.iter().map(|program| program.as_ptr()).collect(),
         argv: null_terminated(&invocation.argv),
         envp: null_terminated(&invocation.envp),
-        cwd: invocation.cwd.as_deref().map_or(ptr::null(), CStr::as_ptr),
+        cwd: cwd.map_or(ptr::null(), CStr::as_ptr),
         stdio: [stdio.stdin.as_raw_fd(), stdio.stdout.as_raw_fd(), stdio.stderr.as_raw_fd()],
         bond,
         nofile: libc::rlimit {
             rlim_cur: nofile.current.unwrap_or(libc::RLIM_INFINITY),
             rlim_max: nofile.maximum.unwrap_or(libc::RLIM_INFINITY),
         },
+        confinement,
+        observation,
         failure: Cell::new(None),
     };
     let child = clone_child(&plan).map_err(|error| invocation.program_error(error))?;
@@ -70,16 +81,23 @@ pub fn launch(
     child.reap();
     let error = io::Error::from_raw_os_error(errno);
     Err(match step {
+        Step::Confinement => ConfinementError::Refused(error).into(),
         Step::WorkingDirectory => invocation.cwd_error(error),
         Step::Program => invocation.program_error(error),
     })
+}
+
+/// The working directory of the helper, which a job gets if its request names none. A job that enters
+/// another mount namespace would start at the root.
+fn current_folder() -> Option<CString> {
+    CString::new(std::env::current_dir().ok()?.into_os_string().into_encoded_bytes()).ok()
 }
 
 fn null_terminated(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain(std::iter::once(ptr::null())).collect()
 }
 
-fn clone_child(plan: &Plan) -> io::Result<Child> {
+fn clone_child(plan: &Plan<'_>) -> io::Result<Child> {
     STACK.with_borrow_mut(|stack| {
         let stack = match stack {
             Some(stack) => stack,
@@ -113,21 +131,52 @@ fn clone_child(plan: &Plan) -> io::Result<Child> {
 /// Runs in the child, on memory shared with the suspended parent.
 extern "C" fn child_main(argument: *mut c_void) -> c_int {
     // SAFETY: the parent passes a `Plan` that lives until this function has ended.
-    let plan = unsafe { &*argument.cast::<Plan>() };
+    let plan = unsafe { &*argument.cast::<Plan<'_>>() };
     // SAFETY: we are the child of `clone_child`. From here on there are only plain system calls on
     // arguments that the parent prepared.
     unsafe {
+        // First, because a change of credentials would undo the signal of the bond.
+        plan.enter_namespaces();
         plan.set_bond();
         plan.set_stdio();
         plan.set_working_directory();
         plan.reset_limits_and_signals();
+        plan.restrict();
+        plan.be_observed();
         plan.execute()
     }
 }
 
 /// The steps of the child, in order. Each is unsafe to call anywhere else: it changes or ends the
 /// calling process.
-impl Plan {
+impl Plan<'_> {
+    unsafe fn enter_namespaces(&self) {
+        // SAFETY: see `child_main`.
+        unsafe {
+            if self.confinement.is_some_and(|steps| !steps.enter_namespaces()) {
+                self.fail(Step::Confinement);
+            }
+        }
+    }
+
+    unsafe fn restrict(&self) {
+        // SAFETY: see `child_main`.
+        unsafe {
+            if self.confinement.is_some_and(|steps| !steps.restrict()) {
+                self.fail(Step::Confinement);
+            }
+        }
+    }
+
+    unsafe fn be_observed(&self) {
+        // SAFETY: see `child_main`.
+        unsafe {
+            if self.observation.is_some_and(|step| !step.install()) {
+                self.fail(Step::Confinement);
+            }
+        }
+    }
+
     unsafe fn set_bond(&self) {
         // SAFETY: see `child_main`.
         unsafe {

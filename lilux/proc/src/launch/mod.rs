@@ -23,7 +23,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::invocation::Invocation;
 use self::slots::StartSlots;
+use crate::confine::{Confined, Confiner};
 use crate::error::Error;
+use crate::observe::Observer;
 use crate::platform::Platform;
 use crate::request::{EnvMode, Program};
 use crate::text::OsText;
@@ -59,6 +61,8 @@ pub struct Launcher {
     pub platform: Platform,
     original_nofile: Rlimit,
     inherited: Vec<(OsString, OsString)>,
+    /// Prepares the confinement of jobs.
+    pub confiner: Confiner,
     slots: StartSlots,
 }
 
@@ -74,23 +78,43 @@ impl Launcher {
             platform,
             original_nofile,
             inherited: std::env::vars_os().collect(),
+            confiner: Confiner::new(platform),
             slots: StartSlots::new(processors.max(MIN_START_SLOTS)),
         }
     }
 
     /// Starts a program and returns once it has been executed.
-    pub fn launch(&self, program: &Program, stdio: Stdio<'_>, bond: Bond) -> Result<Child, Error> {
-        let invocation = Invocation::new(program, self.environment(program));
+    pub fn launch(
+        &self,
+        program: &Program,
+        stdio: Stdio<'_>,
+        bond: Bond,
+        confined: Option<&Confined>,
+        observer: Option<&Observer>,
+    ) -> Result<Child, Error> {
+        let mut env = self.environment(program);
+        if let Some(confined) = confined {
+            env.retain(|(name, _)| confined.variables.iter().all(|(set, _)| set != name));
+            env.extend(confined.variables.iter().cloned());
+        }
+        let invocation = Invocation::new(program, env);
         let _slot = self.slots.acquire();
         match self.platform {
             #[cfg(target_os = "linux")]
-            Platform::Linux => linux::launch(&invocation, stdio, bond, &self.original_nofile),
-            Platform::Portable => portable::launch(&invocation, stdio, &self.original_nofile),
+            Platform::Linux => {
+                let steps = confined.and_then(Confined::steps);
+                let (steps, step) = (steps.as_ref(), observer.and_then(Observer::step));
+                linux::launch(&invocation, stdio, bond, &self.original_nofile, steps, step)
+            }
+            Platform::Portable => {
+                let _ = observer;
+                portable::launch(&invocation, stdio, &self.original_nofile)
+            }
         }
     }
 
     /// The complete environment of a new process.
-    fn environment(&self, program: &Program) -> Vec<(OsText, OsText)> {
+    pub fn environment(&self, program: &Program) -> Vec<(OsText, OsText)> {
         let given = &program.env.0;
         if program.env_mode == EnvMode::Exact {
             return given.clone();

@@ -55,9 +55,8 @@ pub fn is_our_child(pid: Pid) -> bool {
     proc_stat(pid).and_then(|stat| Pid::from_raw(stat.parent)) == Some(rustix::process::getpid())
 }
 
-/// True if a process is a descendant of this one, according to the parents in /proc.
-pub fn is_our_descendant(pid: Pid) -> io::Result<bool> {
-    let us = rustix::process::getpid();
+/// True if a process is a descendant of another one, according to the parents in /proc.
+pub fn is_descendant(pid: Pid, ancestor: Pid) -> io::Result<bool> {
     let mut current = pid;
     loop {
         let stat = match read_stat(current) {
@@ -66,7 +65,7 @@ pub fn is_our_descendant(pid: Pid) -> io::Result<bool> {
             Ok(None) | Err(_) => return Ok(false),
         };
         match Pid::from_raw(stat.parent) {
-            Some(parent) if parent == us => return Ok(true),
+            Some(parent) if parent == ancestor => return Ok(true),
             Some(parent) => current = parent,
             None => return Ok(false),
         }
@@ -142,11 +141,11 @@ pub fn kill(request: &Kill) -> KillReport {
         Err(_) => return KillReport::failed(raw, Error::NotPermitted(raw)),
     }
     let members = if leads_group { group_members(pid) } else { Vec::new() };
-    for member in &members {
+    for (_, member) in &members {
         let _ = pidfd_send_signal(member, Signal::TERM);
     }
     // A stopped process handles SIGTERM only after it is continued.
-    for process in members.iter().chain([&pidfd]) {
+    for process in members.iter().map(|(_, member)| member).chain([&pidfd]) {
         let _ = pidfd_send_signal(process, Signal::CONT);
     }
     let mut method = KillMethod::Terminated;
@@ -165,10 +164,10 @@ pub fn kill(request: &Kill) -> KillReport {
         if members.is_empty() {
             return KillReport::ended(raw, method);
         }
-        for member in &members {
+        for (_, member) in &members {
             let _ = pidfd_send_signal(member, Signal::KILL);
         }
-        if !members.iter().all(|member| wait_until_ended(member, left())) {
+        if !members.iter().all(|(_, member)| wait_until_ended(member, left())) {
             return KillReport::failed(raw, Error::Stuck(raw));
         }
     }
@@ -189,19 +188,19 @@ fn wait_until_ended(pidfd: &OwnedFd, at_most: Duration) -> bool {
 }
 
 /// The members of a group other than its leader.
-fn group_members(leader: Pid) -> Vec<OwnedFd> {
+pub fn group_members(leader: Pid) -> Vec<(Pid, OwnedFd)> {
     other_processes(|pid, stat| pid != leader && stat.group == leader.as_raw_nonzero().get())
 }
 
 /// All processes that match, except this one, which still has to answer.
-fn other_processes(wanted: impl Fn(Pid, &ProcStat) -> bool) -> Vec<OwnedFd> {
+fn other_processes(wanted: impl Fn(Pid, &ProcStat) -> bool) -> Vec<(Pid, OwnedFd)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
         .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
         .filter(|&pid| pid != rustix::process::getpid())
         .filter_map(|pid| match inspect(pid) {
-            State::Running(pidfd, stat) if wanted(pid, &stat) => Some(pidfd),
+            State::Running(pidfd, stat) if wanted(pid, &stat) => Some((pid, pidfd)),
             _ => None,
         })
         .collect()
@@ -213,11 +212,11 @@ pub fn kill_session(leader: Pid) {
     // Repeated, because one of them may have started another process before it was killed.
     while Instant::now() < deadline {
         let mut members = other_processes(|_, stat| stat.session == leader.as_raw_nonzero().get());
-        members.retain(|member| pidfd_send_signal(member, Signal::KILL).is_ok());
+        members.retain(|(_, member)| pidfd_send_signal(member, Signal::KILL).is_ok());
         if members.is_empty() {
             return;
         }
-        for member in &members {
+        for (_, member) in &members {
             wait_until_ended(member, deadline.saturating_duration_since(Instant::now()));
         }
     }

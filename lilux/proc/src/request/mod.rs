@@ -1,13 +1,15 @@
 //! The operations that a caller can ask for, and the checks before anything runs.
 
 mod checks;
+mod confinement;
 mod fields;
 mod operations;
 mod program;
 
+pub use confinement::{Confinement, Limits, Net};
 pub use operations::{
-    Background, DEFAULT_JOB_GRACE, DEFAULT_KILL_GRACE, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Exec,
-    Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS, Spawn, Status, seconds,
+    AutopsyWhen, Background, DEFAULT_JOB_GRACE, DEFAULT_KILL_GRACE, DEFAULT_OUTPUT_LIMIT,
+    DEFAULT_TIMEOUT, Exec, Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS, Spawn, Status, seconds,
 };
 pub use program::{EnvMap, EnvMode, Program};
 
@@ -26,6 +28,8 @@ pub enum Operation {
     Kill(Kill),
     /// Report whether a process is alive.
     Status(Status),
+    /// Report what confinement this machine can enforce.
+    Probe,
     /// End the running `exec` that has this id.
     Cancel(u64),
     /// Stop reading the output of the streaming `exec` that has this id.
@@ -77,6 +81,7 @@ fn parse_operation(op: &str, json: &[u8]) -> Result<Operation, Error> {
         "spawn" => Operation::Spawn(Box::new(Spawn::parse(json)?)),
         "kill" => Operation::Kill(Kill::parse(json)?),
         "status" => Operation::Status(Status::parse(json)?),
+        "probe" => Operation::Probe,
         "cancel" => Operation::Cancel(target("cancel")?),
         "pause" => Operation::Pause(target("pause")?),
         "resume" => Operation::Resume(target("resume")?),

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::MapAccess;
 
-use super::Program;
 use super::checks::{check_pid, check_seconds, check_text};
 use super::fields::{Fields, from_json};
-use crate::error::Error;
+use super::{Confinement, Program};
+use crate::error::{ConfinementError, Error};
 use crate::text::OsText;
 
 /// Bytes kept of each output stream by default.
@@ -21,6 +21,8 @@ pub const DEFAULT_TIMEOUT: f64 = 300.0;
 pub const MAX_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 /// Default seconds between SIGTERM and SIGKILL when a job is ended early.
 pub const DEFAULT_JOB_GRACE: f64 = 0.2;
+/// Seconds that an autopsy may take by default.
+pub const DEFAULT_AUTOPSY_BUDGET: f64 = 0.05;
 /// Default seconds between SIGTERM and SIGKILL of the `kill` operation.
 pub const DEFAULT_KILL_GRACE: f64 = 3.0;
 
@@ -33,6 +35,19 @@ pub enum Background {
     End,
     /// Let them run. (A timeout or a cancel still ends the whole tree.)
     Keep,
+}
+
+/// When the processes of a job are looked at before they are ended.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum AutopsyWhen {
+    /// On timeout.
+    #[default]
+    Timeout,
+    /// On timeout and on cancel.
+    Always,
+    /// Not at all.
+    Never,
 }
 
 /// The `exec` operation.
@@ -58,6 +73,14 @@ pub struct Exec {
     pub stdout_file: Option<OsText>,
     /// All of stderr is also written to this file.
     pub stderr_file: Option<OsText>,
+    /// What the job may touch; without it, everything that the helper may.
+    pub confinement: Option<Box<Confinement>>,
+    /// See [`AutopsyWhen`].
+    pub autopsy: AutopsyWhen,
+    /// Seconds that an autopsy may take.
+    pub autopsy_budget: f64,
+    /// Report what the job tries to open, change, execute and connect to.
+    pub observe: bool,
 }
 
 impl Default for Exec {
@@ -73,6 +96,10 @@ impl Default for Exec {
             background: Background::default(),
             stdout_file: None,
             stderr_file: None,
+            confinement: None,
+            autopsy: AutopsyWhen::default(),
+            autopsy_budget: DEFAULT_AUTOPSY_BUDGET,
+            observe: false,
         }
     }
 }
@@ -90,11 +117,23 @@ impl Exec {
             check_seconds("timeout", timeout, false)?;
         }
         check_seconds("grace", self.grace, true)?;
+        check_seconds("autopsy_budget", self.autopsy_budget, true)?;
         if self.output_limit > MAX_OUTPUT_LIMIT {
             return Err(Error::OutputLimit(self.output_limit));
         }
         check_text("stdout_file", self.stdout_file.as_ref())?;
         check_text("stderr_file", self.stderr_file.as_ref())?;
+        if let Some(confinement) = &self.confinement {
+            confinement.check()?;
+            // Limits and private folders end with the job.
+            if self.background == Background::Keep {
+                return Err(ConfinementError::Background.into());
+            }
+        }
+        // The calls of a process that nobody answers would fail.
+        if self.observe && self.background == Background::Keep {
+            return Err(ConfinementError::ObservedBackground.into());
+        }
         Ok(self)
     }
 }
@@ -103,7 +142,7 @@ impl Fields for Exec {
     const NAMES: &'static [&'static [&'static str]] = &[
         Program::NAMES[0],
         &["stdin", "timeout", "grace", "output_limit", "stream", "capture", "background"],
-        &["stdout_file", "stderr_file"],
+        &["stdout_file", "stderr_file", "autopsy", "autopsy_budget", "confinement", "observe"],
     ];
 
     fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
@@ -117,6 +156,10 @@ impl Fields for Exec {
             "background" => self.background = map.next_value()?,
             "stdout_file" => self.stdout_file = map.next_value()?,
             "stderr_file" => self.stderr_file = map.next_value()?,
+            "confinement" => self.confinement = map.next_value()?,
+            "autopsy" => self.autopsy = map.next_value()?,
+            "autopsy_budget" => self.autopsy_budget = map.next_value()?,
+            "observe" => self.observe = map.next_value()?,
             _ => return self.program.read(name, map),
         }
         Ok(true)

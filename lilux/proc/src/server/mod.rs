@@ -125,6 +125,7 @@ impl Server {
         // First, because the process may end as soon as the last job has.
         self.guarded.kill_all();
         self.jobs.close();
+        self.launcher.confiner.close();
         let _ = self.events.send(Event::Closed);
     }
 

@@ -52,6 +52,7 @@ impl Server {
             Operation::Cancel(target) | Operation::Pause(target) | Operation::Resume(target) => {
                 self.jobs.get(*target).is_none()
             }
+            Operation::Probe => false,
             Operation::Kill(_) | Operation::Status(_) => {
                 self.launcher.platform == Platform::Portable
             }
@@ -70,6 +71,7 @@ impl Server {
         match operation {
             Operation::Exec(exec) => self.exec(id, *exec, payload, turn, waker)?,
             Operation::Spawn(spawn) => {
+                self.supervision.release_orphans();
                 self.answers.result(id, &spawn_detached(&self.launcher, &spawn));
             }
             Operation::Kill(kill) => {
@@ -82,6 +84,7 @@ impl Server {
             Operation::Status(status) => {
                 self.answers.result(id, &process::status(platform, &status)?);
             }
+            Operation::Probe => self.answers.result(id, &self.launcher.confiner.probe()?),
             Operation::Cancel(target) => {
                 self.control(id, target, |job| job.end(EndRequest::Cancel));
             }
@@ -117,6 +120,7 @@ impl Server {
             Admission::Closing => return Ok(()),
         }
         let chunks = exec.stream.then(|| self.answers.chunks(id));
+        self.supervision.release_orphans();
         let context = Context {
             launcher: &self.launcher,
             supervision: &self.supervision,

@@ -20,12 +20,12 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, Signal, pidfd_send_signal};
+use rustix::process::{Pid, Signal, getpid, kill_process_group, pidfd_send_signal};
 
-use crate::clock::wait_for;
+use crate::clock::{is_readable, wait_for};
 use crate::launch::Child;
 use crate::process::linux::{
-    ProcStat, State, inspect, is_our_child, is_our_descendant, is_shortage,
+    ProcStat, State, group_members, inspect, is_descendant, is_our_child, is_shortage,
 };
 use crate::report::{KnownBy, TreeReport};
 use crate::sync::lock;
@@ -135,6 +135,16 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(Pid::INIT))?)
 }
 
+/// Undoes [`become_subreaper`].
+pub fn stop_adopting() {
+    let _ = rustix::process::set_child_subreaper(None);
+}
+
+/// True if this process adopts the orphans among its descendants.
+pub fn is_adopting() -> bool {
+    matches!(rustix::process::child_subreaper(), Ok(Some(_)))
+}
+
 /// Ends and reaps every child of the calling thread with all descendants.
 ///
 /// On the main thread of a process whose other threads start the jobs, those are the orphans.
@@ -154,7 +164,7 @@ fn sweep_except(survivors: &mut HashSet<i32>) -> Sweep {
             children.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
         survivors.retain(|pid| children.contains(pid));
     }
-    let sweep = end_until_none(list, survivors);
+    let sweep = end_until_none(list, getpid(), survivors);
     if !sweep.uncertain {
         survivors.extend(&sweep.survivors);
     }
@@ -167,10 +177,29 @@ pub fn kill_rooted(child: &Child) -> Killed {
     if child.signal(Signal::STOP) {
         child.wait_until_stopped();
     }
-    let sweep = end_until_none(|| children_of(child.pid), &HashSet::new());
+    let sweep = end_until_none(|| children_of(child.pid), getpid(), &HashSet::new());
     child.signal_group(Signal::KILL);
     let complete = !sweep.uncertain && sweep.survivors.is_empty();
     Killed { ended: sweep.ended.len(), complete }
+}
+
+/// Ends the descendants of every process in a group, then the group. `leader` has ended but is not
+/// reaped yet, so its group cannot be another one.
+///
+/// The members are subreapers that nothing adopts from, so they must not end before their
+/// descendants. They are stopped, so that they start no others; a process that is started just
+/// before that has no descendants, and dies with the thread that started it.
+pub fn end_below_group(leader: Pid) {
+    let _ = kill_process_group(leader, Signal::STOP);
+    for (pid, pidfd) in group_members(leader) {
+        let children = || {
+            let children = children_of(pid)?;
+            // The pid of a process that has ended may be reused.
+            Ok(if is_readable(&pidfd) { Vec::new() } else { children })
+        };
+        end_until_none(children, pid, &HashSet::new());
+    }
+    let _ = kill_process_group(leader, Signal::KILL);
 }
 
 /// Reaps the zombies among the calling thread's own children.
@@ -188,11 +217,15 @@ fn reap_own_children() {
 }
 
 /// Kills the processes that `list` returns, with all descendants, until none is left that can be
-/// killed; `skip` are not tried.
+/// killed; `skip` are not tried. All of them are descendants of `ancestor`.
 ///
 /// A process that exits between the list and the kill may have handed over children that were not on
 /// the list, so the loop only ends with a list that has nothing new.
-fn end_until_none(list: impl Fn() -> io::Result<Vec<Pid>>, skip: &HashSet<i32>) -> Sweep {
+fn end_until_none(
+    list: impl Fn() -> io::Result<Vec<Pid>>,
+    ancestor: Pid,
+    skip: &HashSet<i32>,
+) -> Sweep {
     let mut sweep = Sweep::default();
     let mut known = HashSet::new();
     loop {
@@ -213,7 +246,7 @@ fn end_until_none(list: impl Fn() -> io::Result<Vec<Pid>>, skip: &HashSet<i32>) 
                 Err(error) if is_shortage(&error) => repeat = true,
                 Err(_) => sweep.uncertain = true,
             }
-            match kill_one(pid) {
+            match kill_one(pid, ancestor) {
                 Kill::Sent(pidfd, stat) => dying.push((raw, pidfd, stat)),
                 Kill::Refused => sweep.survivors.push(raw),
                 Kill::Ended => repeat |= known.insert(raw),
@@ -250,14 +283,14 @@ enum Kill {
     Later,
 }
 
-/// Kills a process if it is our descendant. That is checked after its pidfd was opened, so a process
+/// Kills a process if it is a descendant of `ancestor`. That is checked after its pidfd was opened, so a process
 /// that has reused the pid is not killed.
-fn kill_one(pid: Pid) -> Kill {
+fn kill_one(pid: Pid, ancestor: Pid) -> Kill {
     match inspect(pid) {
         State::Ended => Kill::Ended,
         State::Unknown(error) if is_shortage(&error) => Kill::Later,
         State::Unknown(_) => Kill::Refused,
-        State::Running(pidfd, stat) => match is_our_descendant(pid) {
+        State::Running(pidfd, stat) => match is_descendant(pid, ancestor) {
             Err(_) => Kill::Later,
             Ok(false) => Kill::Ended,
             Ok(true) => match pidfd_send_signal(&pidfd, Signal::KILL) {
@@ -282,6 +315,21 @@ fn wait_until_dead(dying: &[(i32, OwnedFd, ProcStat)]) -> Vec<i32> {
         left.retain(|_| !ended.next().unwrap_or(false));
     }
     left.iter().map(|(raw, _, _)| *raw).collect()
+}
+
+/// A process with all of its descendants, as far as they can be seen; each parent comes before its
+/// children. Ends when it has found more than `most`, because a tree may grow faster than it is read.
+pub fn with_descendants(root: Pid, most: usize) -> Vec<Pid> {
+    let (mut found, mut seen, mut family) = (Vec::new(), HashSet::new(), vec![root]);
+    while found.len() <= most {
+        let Some(pid) = family.pop() else { break };
+        // A process that is handed over meanwhile could be found twice.
+        if seen.insert(pid) {
+            found.push(pid);
+            family.extend(children_of(pid).unwrap_or_default().into_iter().rev());
+        }
+    }
+    found
 }
 
 /// The children of all threads of a process, including zombies; none if it has ended.
@@ -325,7 +373,7 @@ mod tests {
         let printed = Command::new("sh").args(["-c", script]).output().unwrap().stdout;
         let stranger = Pid::from_raw(String::from_utf8_lossy(&printed).trim().parse().unwrap());
         let stranger = stranger.unwrap();
-        let kill = kill_one(stranger);
+        let kill = kill_one(stranger, getpid());
         let alive = matches!(inspect(stranger), State::Running(..));
         let _ = rustix::process::kill_process(stranger, Signal::KILL);
         assert!(matches!(kill, Kill::Ended));
@@ -336,7 +384,7 @@ mod tests {
     fn a_descendant_is_killed() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = Pid::from_child(&child);
-        assert!(matches!(kill_one(pid), Kill::Sent(..)));
+        assert!(matches!(kill_one(pid, getpid()), Kill::Sent(..)));
         assert!(!child.wait().unwrap().success());
     }
 }

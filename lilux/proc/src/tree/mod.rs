@@ -59,6 +59,15 @@ impl Supervision {
         }
     }
 
+    /// Called before a process is started that may outlive the helper. From then on, the keeper
+    /// adopts nothing: it could not tell the orphans of that process from those of a job.
+    pub fn release_orphans(&self) {
+        #[cfg(target_os = "linux")]
+        if let Self::Rooted = self {
+            linux::stop_adopting();
+        }
+    }
+
     /// Registers a job that was started.
     pub fn started(&self, child: &Child) {
         if let Self::Group { keeper: Some(keeper) } = self {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rye.cli.invocation import Invocation
-from rye.cli.output.errors import print_error
+from rye.cli.output.errors import MAX_FAULTS, print_error, print_faults
 from rye.cli.output.printing import print_json, print_table
 
 if TYPE_CHECKING:
@@ -36,9 +36,11 @@ def command(
 ) -> None:
     """List available tools: id, version, space and description.
 
+    A tool that declares no permissions is marked as unconfined: it can do everything that you can.
+
     With PREFIX, only ids that begin with it are listed. If several spaces have the same id, the
-    one that would run is listed. Files with unreadable metadata are listed too, and the error is
-    printed. Nothing is verified or run.
+    one that would run is listed. The first 20 files with unreadable metadata are listed too, and
+    their errors are printed; --json lists all of them. Nothing is verified or run.
 
     \b
     Examples:
@@ -63,9 +65,10 @@ def command(
     if as_json:
         print_json([each._asdict() for each in found])
     else:
-        print_table([_row(each) for each in found], styles=_STYLES)
-    for fault in (*(each.fault for each in found if each.fault), *catalogue.problems()):
-        print_error(fault)
+        named = {each.item_id for each in [each for each in found if each.fault][:MAX_FAULTS]}
+        shown = [each for each in found if not each.fault or each.item_id in named]
+        print_table([_row(each) for each in shown], styles=_STYLES)
+    print_faults([*(each.fault for each in found if each.fault), *catalogue.problems()])
     if not found and not as_json:
         filtered = bool(prefix or space or tool_type)
         print_error(
@@ -81,4 +84,7 @@ def _row(each: Summary) -> tuple[str, str, str, str]:
     space = f"{each.space} ({each.bundle})" if each.bundle not in ("", "rye") else each.space
     if each.fault:
         return each.item_id, "?", space, "cannot be read"
-    return each.item_id, each.version, space, one_line(each.description)
+    about = one_line(each.description)
+    if each.is_tool and not each.confined:
+        about = f"(unconfined) {about}".rstrip()
+    return each.item_id, each.version, space, about

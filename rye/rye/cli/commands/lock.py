@@ -14,6 +14,7 @@ from rye.cli.output.printing import (
     plain,
     print_json,
     print_table,
+    short_list,
     shorten_paths,
     style,
 )
@@ -42,9 +43,12 @@ def command(
     commit it. From then on the tool runs only with exactly this content. If the content changed
     since, the pin is kept and the command fails, unless you pass --update.
 
-    With --check, every lockfile of the project is compared with the current files: ok, superseded
-    (another version is installed and pinned), mismatch, corrupt, or missing (the tool does not
-    exist). The exit code is 5 unless all are ok or superseded.
+    A tool has one pin. Another version of it, newer or older, is a change like any other; --update
+    replaces the pin and removes the lockfile of the other version.
+
+    With --check, every lockfile of the project is compared with the current files: ok, mismatch,
+    leftover (the tool has several), corrupt, or missing (the tool does not exist). The exit code is
+    5 unless all are ok.
 
     \b
     Examples:
@@ -94,9 +98,13 @@ def _print_pin(pinned: Pinned) -> None:
     more = f" (and {count} supporting {'file' if count == 1 else 'files'})" if count else ""
     chain = " → ".join(pinned.chain)
     click.echo(f"{verb} {plain(f'{pinned.item_id} {pinned.version}: {chain}{more}')}")
+    if pinned.unsigned:
+        click.echo(f"  files of the project, not signed: {plain(short_list(pinned.unsigned))}")
     for change in pinned.changes:
         old, new = change.old or "not pinned", change.new or "not pinned"
         click.echo(f"  {plain(change.name)}: {plain(old)} → {plain(new)}")
+    for more in pinned.widened:
+        click.echo(style(f"  now also: {plain(more)}", fg="yellow"))
     click.echo(f"  {display(pinned.path)}")
 
 
@@ -108,10 +116,12 @@ def _pin_json(pinned: Pinned) -> dict[str, object]:
         "state": pinned.state.value,
         "chain": list(pinned.chain),
         "dependencies": pinned.dependencies,
+        "unsigned": list(pinned.unsigned),
         "changes": [
             {"name": one.name, "old": one.old or None, "new": one.new or None}
             for one in pinned.changes
         ],
+        "widened": list(pinned.widened),
     }
 
 
@@ -126,9 +136,9 @@ def _check(locking: Locking, *, as_json: bool) -> None:
         print_table(
             [(one.state, one.item_id, one.version, shorten_paths(str(one.path))) for one in done]
         )
-        for one in done:
-            if one.error is not None:
-                print_error(str(one.error))
+        # The leftovers of a tool have one error.
+        for error in dict.fromkeys(str(one.error) for one in done if one.error is not None):
+            print_error(error)
     else:
         click.echo("no lockfiles; pin a tool with: rye lock ITEM")
     if not all(one.good for one in done):

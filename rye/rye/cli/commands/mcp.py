@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     help="Offer only tools whose full id matches, such as 'notes/*'. Repeatable.",
 )
 @click.option(
+    "--confined",
+    is_flag=True,
+    help="Offer only tools that declare permissions; see `rye permissions`.",
+)
+@click.option(
     "--allow-sign",
     is_flag=True,
     help="Offer the tool `sign`. An agent that can sign can approve its own code.",
@@ -57,6 +62,7 @@ def command(  # noqa: PLR0917 - click passes by name
     invocation: Invocation,
     all_tools: bool,
     only: tuple[str, ...],
+    confined: bool,
     allow_sign: bool,
     http: str | None,
     token_file: str | None,
@@ -67,7 +73,8 @@ def command(  # noqa: PLR0917 - click passes by name
 
     An agent gets three tools: search, show and execute. Tools that the project features in
     .ai/config.yaml (mcp: {featured: [ids or globs]}) are listed as well. The agent can run every
-    trusted tool, including rye/bash/bash, unless --only restricts it.
+    trusted tool, including rye/bash/bash, unless --only or --confined restricts it. A tool that
+    declares permissions is confined to them; an agent cannot widen them.
 
     \b
     Examples:
@@ -76,7 +83,9 @@ def command(  # noqa: PLR0917 - click passes by name
       rye mcp --only 'notes/*' --only rye/fs/read
       rye mcp --http 127.0.0.1:8321 --all-tools
     """
-    settings = ServerSettings(all_tools=all_tools, allow_sign=allow_sign, only=only)
+    settings = ServerSettings(
+        all_tools=all_tools, allow_sign=allow_sign, only=only, confined=confined
+    )
     context = invocation.context
     if http is None and (token_file or origins):
         raise click.UsageError("--token-file and --allow-origin require --http")

@@ -33,6 +33,12 @@ class RunCommand(click.Command):
 @click.option("--timeout", type=float, metavar="SECONDS", help="End the tool after this time.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run.")
 @click.option("--frozen", is_flag=True, help="Refuse to run a tool without a lockfile.")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="net|read=PATH|write=PATH|run=NAME|env=NAME|unenforced",
+    help="Let a confined tool do more in this call. Repeatable.",
+)
 @click.pass_obj
 def command(  # noqa: PLR0917 - click passes the arguments by their names
     invocation: Invocation,
@@ -43,6 +49,7 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
     timeout: float | None,
     dry_run: bool,
     frozen: bool,
+    allow: tuple[str, ...],
 ) -> None:
     """Run a tool.
 
@@ -53,9 +60,12 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
     The tool's output is shown as it arrives. If it is a single JSON string, the string itself is
     shown. On a terminal, JSON is indented.
 
+    A tool that declares permissions is confined to them; --allow widens them for this call, and
+    `--allow unenforced` accepts that this machine cannot enforce them all.
+
     Exit codes: 0 success, 2 wrong usage or parameters, 3 not found, 4 refused because of a
-    signature, 5 refused because of a lockfile, 124 timeout, 130 Ctrl-C; otherwise the tool's exit
-    code, or 1.
+    signature or of permissions, 5 refused because of a lockfile, 124 timeout, 130 Ctrl-C; otherwise
+    the tool's exit code, or 1.
 
     \b
     Examples:
@@ -64,6 +74,7 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
       echo '{"command": "date"}' | rye run rye/bash/bash --params -
       rye run rye/bash/bash command='sleep 9' --timeout 2
       rye run rye/bash/bash command=date --dry-run
+      rye run --allow net rye/bash/bash command='curl https://example.org'
     """
     from rye.cli.run.run import run
 
@@ -75,5 +86,6 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
         timeout=timeout,
         dry_run=dry_run,
         frozen=frozen,
+        allow=allow,
     )
     raise SystemExit(run(request, invocation))

@@ -6,7 +6,7 @@ import click
 
 from rye.catalogue.definitions import FORMATS, Format
 from rye.cli.invocation import Invocation
-from rye.cli.output.errors import print_error
+from rye.cli.output.errors import print_faults
 from rye.cli.output.printing import print_json
 
 
@@ -45,7 +45,5 @@ def command(
         for entry in Catalogue(invocation.context, watch=with_progress_bar).entries()
         if (everything or entry.is_tool) and entry.item_id.startswith(prefixes or ("",))
     ]
-    for entry in entries:
-        if entry.fault:
-            print_error(entry.fault)
+    print_faults([entry.fault for entry in entries if entry.fault])
     print_json(definitions([entry for entry in entries if not entry.fault], wanted))

@@ -1,4 +1,4 @@
-"""``rye trust``: the keys whose signatures are trusted."""
+"""``rye trust``: the keys whose signatures are trusted, and the approval of a project."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rye.cli.commands.trust_project import project_command
 from rye.cli.completion import complete_fingerprint
 from rye.cli.invocation import Invocation
 from rye.cli.output.errors import print_error
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Manage the keys that you trust.
+    """Manage the keys and projects that you trust.
 
     A tool runs only if a trusted key signed it. Your own key is trusted, and the keys that you add
     are trusted in all your projects. A key that a project lists is trusted only after you approve
-    it.
+    it. The unsigned parts of a project are used only after you approve the project.
 
     \b
     Examples:
@@ -30,7 +31,11 @@ def command() -> None:
       rye trust add alice.pem --owner alice@example.org
       rye trust share --owner bob@example.org
       rye trust remove 4be1c20d9a7f3358
+      rye trust project
     """
+
+
+command.add_command(project_command)
 
 
 @command.command("list")

@@ -53,7 +53,10 @@ def problem(subject: str, message: str, hint: str = "") -> Finding:
 
 def check_machine(context: Context) -> Iterator[Finding]:
     """Check the helper, the MCP extra, and the directories of the user and the project."""
-    yield _helper()
+    helper = _helper()
+    yield helper
+    if helper.state == "ok":
+        yield _confinement()
     yield _mcp_extra()
     yield _user_space(context)
     yield from _owners(context)
@@ -81,6 +84,22 @@ def _helper() -> Finding:
         )
     version = done.stdout.decode(errors="replace").removeprefix("lilux-proc").strip()
     return ok("lilux-proc", f"{path} ({version[:40]})")
+
+
+def _confinement() -> Finding:
+    from rye.executor.permitted import probe
+
+    report = probe()
+    if report.missing:
+        reasons = dict.fromkeys([one.reason for one in report.missing])
+        parts = ", ".join([one.part for one in report.missing])
+        return warning(
+            "permissions",
+            f"this machine cannot enforce {parts} ({'; '.join(reasons)})",
+            "see what that means for a tool with: rye permissions check TOOL",
+        )
+    mechanisms = dict.fromkeys(report.enforced.values())
+    return ok("permissions", f"all can be enforced ({', '.join(mechanisms)})")
 
 
 def _mcp_extra() -> Finding:
@@ -131,9 +150,10 @@ def _foreign_owner(folder: Path) -> str:
 
 
 def check_trust(context: Context) -> Iterator[Finding]:
-    """Check the user's key and every entry of the trust store."""
+    """Check the user's key, every entry of the trust store, and the approval of the project."""
     yield _key(context)
     yield from _trust_store(context)
+    yield from _approval(context)
 
 
 def _key(context: Context) -> Finding:
@@ -177,6 +197,18 @@ def _trust_store(context: Context) -> Iterator[Finding]:
     if not faults:
         count = len({entry.fingerprint for entry in entries if entry.trusted})
         yield ok("trust store", f"{count} trusted {'key' if count == 1 else 'keys'}")
+
+
+def _approval(context: Context) -> Iterator[Finding]:
+    from rye.trust.project_approval import ProjectApproval, hint_for, unsigned_parts
+
+    parts = unsigned_parts(context)
+    if parts.is_empty:
+        return
+    if reason := ProjectApproval(context).why_not(parts):
+        yield warning("project", reason, hint_for(reason))
+    else:
+        yield ok("project", "you have approved its unsigned parts")
 
 
 # Items

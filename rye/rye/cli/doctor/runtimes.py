@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from rye.cli.doctor.checks import Finding, ok, problem, warning
 from rye.context import Context
-from rye.errors import InterpreterMissingError, RyeError
+from rye.errors import InterpreterMissingError, RyeError, UnapprovedProjectError
 from rye.executor.chain.build import build_chain
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.config.environment import resolve_chain_env
+from rye.executor.config.merge import interpreter_of
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
@@ -104,11 +105,14 @@ def _check_runtime(
     name = _name_to_install(rule)
     try:
         env = resolve_chain_env(chain, context).env
-    except InterpreterMissingError:
+    except InterpreterMissingError as error:
+        name = _name_to_install(_interpreter(chain, error.variable))
         need = "tools need it" if used else "no tool needs it"
         message = f"{name or 'the interpreter'} is missing; {need}"
         hint = how_to_install(name, context.environ)
         return (problem if used else warning)(subject, message, hint)
+    except UnapprovedProjectError as error:
+        return warning(subject, error.reason)
     except RyeError as error:
         return problem(subject, str(error))
     if rule is None:
@@ -147,9 +151,10 @@ def _check_interpreter(
     return ok(subject, f"{path} ({version})")
 
 
-def _interpreter(chain: Sequence[ChainElement]) -> Mapping[str, Any] | None:
-    rules = [(element.metadata.env_config or {}).get("interpreter") for element in chain]
-    return next((rule for rule in rules if isinstance(rule, Mapping)), None)
+def _interpreter(chain: Sequence[ChainElement], variable: str = "") -> Mapping[str, Any] | None:
+    """The rule nearest to the tool, or the one that sets ``variable``."""
+    rules = [rule for rule in map(interpreter_of, chain) if rule]
+    return next((rule for rule in rules if variable in ("", rule.get("var"))), None)
 
 
 def _name_to_install(rule: Mapping[str, Any] | None) -> str:

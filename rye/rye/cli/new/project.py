@@ -1,4 +1,8 @@
-"""Set up a project for ``rye init``. Existing files are not changed."""
+"""Set up a project for ``rye init``. Existing files are not changed.
+
+Everything that it creates is signed or a folder, so a new project needs no approval. Unsigned parts
+that the folder already has are not approved here: the user may have just unpacked them.
+"""
 
 from __future__ import annotations
 
@@ -63,14 +67,31 @@ def set_up(folder: Path) -> Setup:
 
 
 def _notes(context: Context) -> list[str]:
-    """Warn if git ignores the tools, or would commit the key."""
+    """Warn if git ignores the tools or would commit the key, and of parts that are not approved."""
     project = context.project_path
     notes = []
     if _git_ignores(project, ".ai/tools") is True:
         notes.append("git ignores .ai/tools; to share your tools, add !/.ai/ to .gitignore")
     if project == context.user_space and _git_ignores(project, ".ai/keys") is False:
         notes.append("your key is in this git repository; add /.ai/keys/ to .gitignore")
-    return notes
+    return notes + _unapproved(context)
+
+
+def _unapproved(context: Context) -> list[str]:
+    from lilux.primitives.errors import ConfigurationError
+
+    from rye.errors import RyeError
+    from rye.trust.project_approval import COMMAND, ProjectApproval, unsigned_parts
+
+    try:
+        parts = unsigned_parts(context)
+        if parts.is_empty or not ProjectApproval(context).why_not(parts):
+            return []
+    except (RyeError, ConfigurationError):
+        return []  # the call that needs the file reports it
+    found = [*([".env"] if parts.env_names else []), *parts.folders]
+    found += [".ai/config.yaml"] if parts.config is not None else []
+    return [f"{', '.join(found)} will be used after you approve this project with: {COMMAND}"]
 
 
 def _git_ignores(project: Path, path: str) -> bool | None:

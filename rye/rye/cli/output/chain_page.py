@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.cli.output.printing import display, plain, style
+from rye.cli.output.printing import display, plain, short_list, style
 from rye.cli.output.show_page import signed_by, space_of
+from rye.executor.chain.dependencies import PROJECT
 from rye.executor.inspection import InspectedElement, Inspection
 
 _DIGITS = 12
@@ -88,10 +89,23 @@ def _details(element: InspectedElement) -> list[str]:
 def _summary(inspection: Inspection) -> list[str]:
     lines = []
     if inspection.dependencies:
-        count = len(inspection.dependencies)
-        lines.append(f"plus {count} supporting {'file' if count == 1 else 'files'}, also signed")
+        pins = [
+            name.removeprefix(PROJECT)
+            for name in inspection.dependencies
+            if name.startswith(PROJECT)
+        ]
+        signed = len(inspection.dependencies) - len(pins)
+        if signed:
+            lines.append(f"plus {signed} supporting {_files(signed)}, also signed")
+        if pins:
+            lines.append(
+                f"plus {len(pins)} {_files(len(pins))} of the project, not signed: "
+                f"{plain(short_list(pins))}"
+            )
     if inspection.lockfile is not None:
         lines.append(f"lockfile {display(inspection.lockfile)}")
+    elif any(name.startswith(PROJECT) for name in inspection.dependencies):
+        lines.append("no lockfile yet; review the pinned files, then create it with rye lock")
     else:
         lines.append("no lockfile yet; the first successful run creates it")
     return lines
@@ -111,3 +125,7 @@ def _label(text: str) -> str:
     return "".join(
         [_ENTITIES.get(character, character) for character in " ".join(plain(text).split())]
     )
+
+
+def _files(count: int) -> str:
+    return "file" if count == 1 else "files"

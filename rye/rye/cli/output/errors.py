@@ -5,8 +5,14 @@ from __future__ import annotations
 import rye.errors
 from rye.cli.output.printing import discard_stdout, display, echo, style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 USAGE, NOT_FOUND, TRUST, LOCK, TIMEOUT, INTERRUPTED = 2, 3, 4, 5, 124, 130
 OTHER = 1
+MAX_FAULTS = 20
+"""How many unusable files a list names; a folder may contain thousands."""
 # What a shell reports for a program that SIGPIPE ended.
 BROKEN_PIPE = 128 + 13
 
@@ -16,6 +22,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (rye.errors.ItemNotFoundError, NOT_FOUND),
     (rye.errors.AmbiguousIdError, NOT_FOUND),
     (rye.errors.TrustError, TRUST),
+    (rye.errors.PermissionsError, TRUST),
     (rye.errors.LockError, LOCK),
 )
 
@@ -41,6 +48,16 @@ def print_error(message: str) -> None:
         echo(f"{style('rye:', fg='red', bold=True)} {display(message)}", err=True)
     except OSError:
         return
+
+
+def print_faults(faults: Sequence[str]) -> None:
+    """Print why files cannot be used: a line for each of the first, then the number of the rest."""
+    for fault in faults[:MAX_FAULTS]:
+        print_error(fault)
+    rest = len(faults) - MAX_FAULTS
+    if rest > 0:
+        files = "file" if rest == 1 else "files"
+        print_error(f"{rest:,} more {files} cannot be used; list them with: rye doctor")
 
 
 def report_error(error: BaseException) -> int | None:

@@ -29,6 +29,7 @@ _AFTER_FOLDER = r"(?=[^\s/'\"`),;:-])"
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _WEIGHTS = {"bold": 1, "dim": 2, "italic": 3, "underline": 4}
 
+_MAX_NAMES = 5
 _MAX_WIDTH = 100
 _MIN_WIDTH = 40
 
@@ -89,6 +90,13 @@ def plain(text: str) -> str:
     import re
 
     return re.sub(_UNPRINTABLE, lambda found: ascii(found[0])[1:-1], text)
+
+
+def short_list(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the rest."""
+    rest = len(names) - _MAX_NAMES
+    listed = ", ".join(names[:_MAX_NAMES])
+    return f"{listed} and {rest:,} more" if rest > 0 else listed
 
 
 def shorten_paths(text: str) -> str:

@@ -13,6 +13,8 @@ from rye.cli.output.printing import field_list, paragraph, plain, shorten_paths,
 from rye.cli.run.parameters import parse_pairs
 from rye.errors import RyeError
 from rye.executor.inspection import InspectedElement, Inspection
+from rye.items.permissions import permissions_to_json
+from rye.permissions.words import in_short
 
 # What each annotation means if it is true, and if it is false.
 _ANNOTATIONS = {
@@ -60,6 +62,9 @@ def json_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -
         "signer": tool.signer or None,
         "owner": tool.owner or None,
         "locked": tool.locked,
+        "runs_text_of": list(inspection.runs_text_of),
+        "asks_for": list(inspection.asked),
+        "permissions": permissions_to_json(inspection.permissions),
         "error": None if inspection.error is None else str(inspection.error),
     }
 
@@ -103,6 +108,11 @@ def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str,
     if entry.path:
         yield "signature", signed_by(tool)
         yield "pinned", _pinned(tool)
+        if inspection.error is None:
+            yield "may do", in_short(inspection.permissions)
+    if inspection.runs_text_of:
+        names = ", ".join([plain(name) for name in inspection.runs_text_of])
+        yield "may run", f"what the caller passes as {names}"
     effects = [
         texts[not entry.annotations[name]]
         for name, texts in _ANNOTATIONS.items()
@@ -110,6 +120,8 @@ def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str,
     ]
     if any(effects):
         yield "effects", ", ".join(filter(None, effects))
+    if inspection.asked:
+        yield "from .env", ", ".join(inspection.asked)
 
 
 def _pinned(tool: InspectedElement) -> str:

@@ -25,6 +25,8 @@ class RunRequest(Record, frozen=True):
     timeout: float | None = None
     dry_run: bool = False
     frozen: bool = False
+    allow: tuple[str, ...] = ()
+    """What the tool may do in this call beyond its permissions, as given."""
 
     @property
     def has_parameters(self) -> bool:
@@ -33,6 +35,7 @@ class RunRequest(Record, frozen=True):
 
 
 _FLAGS = {"--json": "json", "--dry-run": "dry_run", "--frozen": "frozen"}
+_ALLOW = "--allow"
 _OPTIONS = {"--params": "params", "--timeout": "timeout"}
 
 
@@ -40,6 +43,7 @@ def parse_without_click(arguments: Sequence[str]) -> RunRequest | None:
     """Return the request, or ``None`` if the arguments are left to click."""
     words: list[str] = []
     options: dict[str, str | bool] = {}
+    allow: list[str] = []
     rest = iter(arguments)
     for word in rest:
         if word == "--":
@@ -51,15 +55,20 @@ def parse_without_click(arguments: Sequence[str]) -> RunRequest | None:
         else:
             name, equals, value = word.partition("=")
             given = value if equals else next(rest, None)
+            if name == _ALLOW and given is not None:
+                allow.append(given)
+                continue
             if name not in _OPTIONS or given is None:
                 return None
             options[_OPTIONS[name]] = given
     if not words or not words[0]:
         return None
-    return _request(words, options)
+    return _request(words, options, allow)
 
 
-def _request(words: list[str], options: dict[str, str | bool]) -> RunRequest | None:
+def _request(
+    words: list[str], options: dict[str, str | bool], allow: list[str]
+) -> RunRequest | None:
     params, timeout = options.get("params"), options.get("timeout")
     try:
         seconds = None if timeout is None else float(timeout)
@@ -73,4 +82,5 @@ def _request(words: list[str], options: dict[str, str | bool]) -> RunRequest | N
         timeout=seconds,
         dry_run="dry_run" in options,
         frozen="frozen" in options,
+        allow=tuple(allow),
     )

@@ -47,12 +47,21 @@ def failure_text(result: ExecutionResult) -> str:
     name = result.chain[0]["item_id"]
     number = metadata.get("signal")
     end = f"signal {number}" if number else f"exit code {metadata.get('return_code')}"
-    return f"{name!r} ended with {end}"
+    hint = metadata.get("hint")
+    if metadata.get("denied"):
+        from rye.permissions.denials import USER_DECIDES
+
+        if hint == USER_DECIDES:
+            hint = ""  # the user is here, and reads which command to use in the note
+    return f"{name!r} ended with {end}" + (f"; {hint}" if hint else "")
 
 
 def notes_of(result: ExecutionResult) -> Iterator[str]:
     """Yield what a user should know even if the tool succeeded."""
     metadata = result.metadata
+    if denied := metadata.get("denied"):
+        tool = result.chain[0]["item_id"] if result.chain else "TOOL"
+        yield f"{denied}; see: rye permissions {tool}"
     if ended := metadata.get("background_ended"):
         one = ended == 1
         processes = "1 background process" if one else f"{ended} background processes"

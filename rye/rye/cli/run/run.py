@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rye.cli.invocation import Invocation
     from rye.cli.run.request import RunRequest
     from rye.executor.run.blocking import BlockingExecutor
+    from rye.executor.run.confine import Widening
     from rye.executor.run.result import ExecutionResult
 
 
@@ -37,8 +38,8 @@ def run(request: RunRequest, invocation: Invocation) -> int:
     output = LiveOutput(interruption, running_time)
     try:
         with interruption:
-            result = _result(request, invocation, interruption, output, running_time)
-            _show(request, result, output)
+            result, missing = _result(request, invocation, interruption, output, running_time)
+            _show(request, result, missing, output)
     except Interrupted as end:
         return _report_interruption(end, interruption, output)
     return exit_code_of(result)
@@ -50,28 +51,34 @@ def _result(
     interruption: Interruption,
     output: LiveOutput,
     running_time: RunningTime,
-) -> ExecutionResult:
+) -> tuple[ExecutionResult, list[str]]:
+    """The result, and the permissions that were not enforced."""
     from rye.executor.run.blocking import BlockingExecutor
 
     try:
         with BlockingExecutor(invocation.context, start_helper=not request.dry_run) as executor:
+            widening = _widening(request)
             parameters = _parameters(request, executor)
             interruption.tool_began = True
             running_time.start()
-            return executor.execute(
+            result = executor.execute(
                 request.item_id,
                 parameters,
                 timeout=request.timeout,
                 dry_run=request.dry_run,
                 frozen=request.frozen,
                 on_output=None if request.json else output,
+                widening=widening,
+                unenforced="warn",
             )
+            accepted = widening is not None and widening.unenforced
+            return result, [] if accepted else executor.not_enforced(result)
     except RyeError as error:
         from rye.executor.run.failure import failure_of
         from rye.executor.run.result import ExecutionResult
 
         failed = failure_of(error)
-        return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata)
+        return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata), []
     finally:
         running_time.stop()
 
@@ -90,6 +97,14 @@ def _parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str,
     return given
 
 
+def _widening(request: RunRequest) -> Widening | None:
+    if not request.allow:
+        return None
+    from rye.cli.run.allow import parse_allow
+
+    return parse_allow(request.allow)
+
+
 def _report_interruption(end: Interrupted, interruption: Interruption, output: LiveOutput) -> int:
     if end.number == signal.SIGPIPE:
         raise BrokenPipeError from None
@@ -101,7 +116,9 @@ def _report_interruption(end: Interrupted, interruption: Interruption, output: L
     return end.exit_code
 
 
-def _show(request: RunRequest, result: ExecutionResult, output: LiveOutput) -> None:
+def _show(
+    request: RunRequest, result: ExecutionResult, missing: list[str], output: LiveOutput
+) -> None:
     if request.json:
         print_json(fields_of(result))
         return
@@ -113,6 +130,8 @@ def _show(request: RunRequest, result: ExecutionResult, output: LiveOutput) -> N
     else:
         output.show(result.data)
     messages = [] if result.success else [failure_text(result)]
+    if missing:
+        messages.append(f"not enforced for this call: {', '.join(missing)}")
     for message in (*messages, *notes_of(result)):
         output.end_open_line()
         print_error(message)

@@ -88,11 +88,17 @@ def verify_targets(targets: Sequence[Target], context: Context) -> Iterator[Veri
 def sign_targets(targets: Sequence[Target], context: Context) -> Iterator[Signing]:
     """Sign one file after the other; a file that cannot be signed does not stop the rest.
 
+    A tool that would be refused when it is called is not signed.
     Raises :class:`KeyStoreError` at once if the user's key cannot be used.
     """
+    from rye.executor.chain.snapshot import Library
+    from rye.executor.inspection import check_before_signing
+
     signer = Signer.of_user(key_folder(context))
+    library = Library(context)
     for target, before in zip(targets, verify_targets(targets, context), strict=True):
         try:
+            check_before_signing(target.item_id, target.path, target.root, library)
             signed = signer.sign_file(target.path, target.root)
         except RyeError as error:
             yield Signing(target, None, error, before)

@@ -28,6 +28,7 @@ from rye.context import Context
 from rye.errors import AnchorError
 from rye.executor.chain.declaration import Declaration
 from rye.items.element import ChainElement
+from rye.spaces.containment import is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,11 +152,6 @@ def real_folder(path: Path) -> str | None:
         return os.path.realpath(path)
     finally:
         os.close(descriptor)
-
-
-def is_below(path: str, folder: str) -> bool:
-    """True if ``path`` is inside ``folder``; both are absolute."""
-    return path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
 def place_names(chain: Sequence[ChainElement], context: Context) -> dict[str, str]:

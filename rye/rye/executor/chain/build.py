@@ -77,6 +77,8 @@ def build_chain(item_id: str, snapshot: Snapshot, primitives: Container[str]) ->
                 hint="let one of them name an executor that is nearer to a primitive",
             )
         element = snapshot.element(resolution)
+        if chain and "/" not in current:
+            _refuse_other_than_executor(current, element, chain[-1])
         chain.append(element)
         current = element.executor_id
     _refuse_unknown_primitive(chain[-1], primitives)
@@ -177,6 +179,17 @@ def _refuse_cycle(resolution: Resolution, chain: list[ChainElement]) -> None:
         f"the chain of {ids[0]!r} is circular ({_arrows(loop)})",
         hint=f"correct the executor id of {_name(chain[-1])}",
     )
+
+
+def _refuse_other_than_executor(short_id: str, element: ChainElement, child: ChainElement) -> None:
+    """A file with the right name anywhere in a space must not become an executor by accident."""
+    kind = element.metadata.tool_type
+    if kind not in ("runtime", "primitive"):
+        raise MissingExecutorError(
+            f"the short executor id {short_id!r} of {_name(child)} leads to {_name(element)}, "
+            f"which is not a runtime or a primitive (its tool_type is {kind!r})",
+            hint="write the full id of the executor, or declare tool_type: runtime in that file",
+        )
 
 
 def _refuse_unknown_primitive(last: ChainElement, primitives: Container[str]) -> None:

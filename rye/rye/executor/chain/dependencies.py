@@ -33,10 +33,11 @@ from lilux.record import Record, replaced
 
 from rye.context import Context
 from rye.errors import AnchorError
-from rye.executor.chain.anchor import Anchor, is_below, real_folder, resolve_anchor, runtime_lib
+from rye.executor.chain.anchor import Anchor, resolve_anchor, runtime_lib
 from rye.executor.chain.declaration import Declaration
 from rye.formats import known_extensions, may_be_item
 from rye.items.element import ChainElement
+from rye.spaces.containment import is_below, real_path
 
 VerifyFile = Callable[[str, Path, str], str]
 """Takes a path, the folder that must contain it, and its name for messages; returns the content
@@ -57,7 +58,10 @@ DEFAULT_EXCLUDED = (
 _BYTECODE, _BYTECODE_FOLDER = ".pyc", "__pycache__"
 # Python and Node import these instead of a source file of that name, or where there is none.
 _IMPORTED_UNSIGNED = frozenset((_BYTECODE, ".so", ".pyd", ".pth", ".node"))
-_LIB = "{runtime_lib}/"
+LIBRARY = "{runtime_lib}/"
+"""How the name of a file in the runtime's library begins."""
+PROJECT = "{project_path}/"
+"""How the name of a file in ``pins`` begins; see ``project_files``."""
 _KEYS = ("enabled", "scope", "recursive", "extensions", "exclude_dirs")
 
 
@@ -129,7 +133,7 @@ def _named_files(
     if lib is not None:
         walk = replaced(_walk_of_lib(chain, str(lib)), few=few)
         for path in _files(walk):
-            yield f"{_LIB}{_relative(path, walk.root)}", (path, walk.root)
+            yield f"{LIBRARY}{_relative(path, walk.root)}", (path, walk.root)
     base = str(anchor.path) if anchor is not None else _folder_of(tool_path)
     for level, element in enumerate(chain):
         if element.metadata.verify_deps is not None:
@@ -141,10 +145,10 @@ def _named_files(
 
 def _name_below(path: str, base: str) -> str:
     name = _relative(path, base)
-    if name.startswith(_LIB):
-        # Otherwise a signed copy there would be verified instead of the library's file.
+    if name.startswith((LIBRARY, PROJECT)):
+        # Otherwise a signed copy there would be verified instead of that file.
         raise AnchorError(
-            f"{path} has the name of a file in the runtime's library",
+            f"{path} has the name of a file in the runtime's library or in the project",
             hint="rename its folder",
         )
     return name
@@ -305,7 +309,7 @@ def _linked(entry: os.DirEntry[str], walk: _Walk) -> list[str]:
 
 
 def _folder_of(tool: Path) -> str:
-    return real_folder(tool.parent) or os.path.realpath(tool.parent)
+    return real_path(str(tool.parent))
 
 
 def _relative(path: str, base: str) -> str:

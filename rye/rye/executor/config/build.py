@@ -11,13 +11,12 @@ from rye.context import Context
 from rye.errors import ConfigTemplateError
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.anchor import Anchor, apply_anchor
-from rye.executor.config.command_line import check_lengths, render_command_line
+from rye.executor.config.command_line import check_lengths, render_command_line, render_env
 from rye.executor.config.environment import ChainEnvironment
 from rye.executor.config.merge import MergedConfig, merge_configs
 from rye.executor.config.templates import (
     Names,
     as_text,
-    expand_references,
     origin,
     placeholders,
     render_value,
@@ -28,6 +27,8 @@ from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from lilux.primitives.subprocess.confinement import MissingPart
 
 MAX_SECONDS = 366 * 24 * 3600
 """The longest timeout that the primitives accept."""
@@ -41,6 +42,10 @@ class ExecutionConfig(Record, frozen=True, kw_only=True):
     params: dict[str, Any] = field(repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The environment variables whose values are part of the command or the working directory."""
+    enforced: Mapping[str, str] | None = None
+    """What Rye itself enforces of the permissions; ``None`` if the tool is not confined."""
+    missing: tuple[MissingPart, ...] = ()
+    """The permissions that nothing enforces."""
 
     def scrubbed(self, text: str) -> str:
         """Return ``text`` with each secret value replaced by the name of its variable."""
@@ -129,18 +134,8 @@ def _fill(
     timeout: float | None,
     masked: bool,
 ) -> ExecutionConfig:
-    names = Names(
-        injected=merged.injected,
-        parameters=parameters,
-        declared=merged.declared,
-        env=env,
-        tool=merged.tool,
-        files=merged.files,
-    )
-    templates: Mapping[str, Any] = merged.templates
-    if merged.refers_to_itself:
-        templates, names = expand_references(templates, names, merged.settings)
-    templates = {key: value for key, value in templates.items() if key in merged.settings}
+    expanded, names = merged.expanded(merged.names(parameters, env, masked=masked))
+    templates = {key: value for key, value in expanded.items() if key in merged.settings}
     if timeout is not None:
         templates["timeout"] = timeout
     if len(merged.chain) == 1:
@@ -180,9 +175,12 @@ def _subprocess(
 ) -> ExecutionConfig:
     line = render_command_line(templates, names)
     rendered = {"command": line.command, "args": line.args, "input_data": line.input_data}
-    others = {key: value for key, value in templates.items() if key not in rendered}
+    others = {
+        key: value for key, value in templates.items() if key not in rendered and key != "env"
+    }
     config: dict[str, Any] = {**_render(others, names), **rendered}
-    config["env"] = _variables(names.env, config.get("env"), names.place("env"))
+    given = render_env(templates.get("env"), names)
+    config["env"] = _variables(names.env, given, names.place("env"))
     return _job(config, names, context, masked=masked, secrets=secrets)
 
 

@@ -10,8 +10,8 @@ from lilux.record import Record, field
 from lilux.templating import whole_placeholder
 
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
-from rye.executor.config.shells import ShellText, shell_texts
-from rye.executor.config.templates import Names, as_text, embedded, render_script, render_value
+from rye.executor.config.inert import fill, has_callers_value, place_after
+from rye.executor.config.templates import Names, as_text, render_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,24 +38,32 @@ def render_command_line(config: Mapping[str, Any], names: Names) -> CommandLine:
     """Render ``command``, ``args`` and ``input_data``.
 
     A lone ``{name}`` in ``args`` becomes one argument for each element if its value is a list, and
-    no argument if it is ``None``. A value inside a text that a shell will parse is quoted; a lone
-    placeholder is not. Raises :class:`ConfigTemplateError`, which names the place.
+    no argument if it is ``None``. Raises :class:`ConfigTemplateError`, which names the place, and
+    :class:`ParameterError`; see :mod:`rye.executor.config.inert` for the values that are refused.
     """
-    words = [_command(config.get("command"), names)]
-    words += _arguments(config.get("args"), names)
-    argv = [text for _, text, _ in words]
-    script_on_stdin: ShellText | None = None
-    for shell in shell_texts(argv):
-        if shell.place == "stdin":
-            script_on_stdin = shell
-        else:
-            template, text, where = words[shell.index]
-            argv[shell.index] = _script(template, text, shell, names, where)
+    command = _command(config.get("command"), names)
     return CommandLine(
-        command=argv[0],
-        args=argv[1:],
-        input_data=_input(config.get("input_data"), names, script_on_stdin),
+        command=command,
+        args=_arguments(config.get("args"), names, command),
+        input_data=_input(config.get("input_data"), names),
     )
+
+
+def render_env(template: Any, names: Names) -> Any:
+    """Render ``env``; a caller's value stands in a variable as in an argument.
+
+    Raises like :func:`render_command_line`.
+    """
+    where = names.place("env")
+    if not isinstance(template, Mapping):
+        return render_value(template, names, where)
+    return {key: _variable(one, names, f"{where}.{key}") for key, one in template.items()}
+
+
+def _variable(template: Any, names: Names, where: str) -> Any:
+    if isinstance(template, str) and has_callers_value(template, names):
+        return fill(template, names, "variable", where)
+    return render_value(template, names, where)
 
 
 def check_lengths(argv: Sequence[str], env: Mapping[str, str], where: str) -> None:
@@ -80,21 +88,17 @@ def check_lengths(argv: Sequence[str], env: Mapping[str, str], where: str) -> No
         )
 
 
-# An argument with the template that it was made from and its place.
-_Word = tuple["Any", str, str]
-
-
-def _command(template: Any, names: Names) -> _Word:
+def _command(template: Any, names: Names) -> str:
     where = names.place("command")
-    command = render_value(template, names, where)
+    command = fill(template, names, "command", where) if isinstance(template, str) else template
     if command is not None and not isinstance(command, str):
         raise ConfigTemplateError(
             f"{where}: expected a text, got {type(command).__name__}", hint="name the program"
         )
-    return template, as_text(command or "", where), where
+    return as_text(command or "", where)
 
 
-def _arguments(template: Any, names: Names) -> list[_Word]:
+def _arguments(template: Any, names: Names, command: str) -> list[str]:
     where = names.place("args")
     if isinstance(template, str):
         # A placeholder in place of the list is treated as its only element.
@@ -106,44 +110,55 @@ def _arguments(template: Any, names: Names) -> list[_Word]:
             f"{where}: expected a list, got {type(template).__name__}",
             hint="write each argument as one element",
         )
-    words: list[_Word] = []
+    arguments: list[str] = []
     for index, element in enumerate(template):
-        words += _words(element, names, f"{where}[{index}]")
-    return words
+        _add(element, arguments, names, command, f"{where}[{index}]")
+    return arguments
 
 
-def _words(template: Any, names: Names, where: str) -> list[_Word]:
+def _add(template: Any, arguments: list[str], names: Names, command: str, where: str) -> None:
     if isinstance(template, list | tuple):
         # An element that referred to a list in the config.
-        return [word for one in template for word in _words(one, names, where)]
-    value = render_value(template, names, where)
-    if isinstance(template, str) and isinstance(value, list | tuple):
-        return [(None, as_text(one, where), where) for one in value if one is not None]
-    return [] if value is None else [(template, as_text(value, where), where)]
+        for one in template:
+            _add(one, arguments, names, command, where)
+    elif not isinstance(template, str):
+        value = _structure(template, names, where)
+        arguments += [] if value is None else [as_text(value, where)]
+    else:
+        place = place_after(arguments[-1], command) if arguments else "argument"
+        value = fill(template, names, place, where)
+        values = value if isinstance(value, list | tuple) else [value]
+        arguments += [as_text(one, where) for one in values if one is not None]
 
 
-def _script(template: Any, text: str, shell: ShellText, names: Names, where: str) -> str:
-    part = embedded(template, names)
-    if part is None:
-        return text
-    if not shell.quotable:
-        from rye.executor.config.quoting import HINT
+def _structure(template: Any, names: Names, where: str) -> Any:
+    """Fill in a mapping or a list, which becomes JSON: its texts follow the rule of arguments.
 
-        label = f"{{{part.name}}}" if part.kind == "param" else f"${{{part.name}}}"
-        raise ConfigTemplateError(
-            f"{where}: {label} is inside text that {shell.shell} parses by other rules than sh",
-            hint="use sh -c or bash -c, or " + HINT,
+    A program may take a list in it for a command line, as ``mcp_stdio_runtime`` does.
+    """
+    if isinstance(template, str):
+        return fill(template, names, "argument", where)
+    if isinstance(template, Mapping):
+        return {key: _structure(one, names, f"{where}.{key}") for key, one in template.items()}
+    if not isinstance(template, list | tuple):
+        return template
+    filled: list[Any] = []
+    for index, one in enumerate(template):
+        at = f"{where}[{index}]"
+        before = filled[-1] if filled and isinstance(filled[-1], str) else ""
+        is_text = isinstance(one, str)
+        filled.append(
+            fill(one, names, place_after(before, ""), at) if is_text else _structure(one, names, at)
         )
-    return as_text(render_script(template, names, where), where)
+    return filled
 
 
-def _input(template: Any, names: Names, script: ShellText | None) -> str | None:
+def _input(template: Any, names: Names) -> str | None:
     where = names.place("input_data")
-    value = render_value(template, names, where)
+    is_text = isinstance(template, str)
+    value = fill(template, names, "stdin", where) if is_text else _structure(template, names, where)
     if value is None:
         return None
-    if script is not None and isinstance(value, str):
-        value = _script(template, value, script, names, where)
     # Unlike an argument, stdin may contain NUL.
     without_nul = value.replace("\0", "") if isinstance(value, str) else value
     text = as_text(without_nul, where)

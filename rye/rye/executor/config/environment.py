@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lilux.primitives.errors import ConfigurationError
 from lilux.record import Record, field
 from lilux.runtime.env_resolver import EnvResolver
-from lilux.runtime.env_resolver.dotenv import DotenvFile, read_dotenv
+from lilux.runtime.env_resolver.dotenv import DotenvFile
 from lilux.runtime.env_resolver.interpreters import which
-from lilux.templating import Placeholder, substitute
 
+from rye.cache.disk import DiskCache
 from rye.context import Context
 from rye.errors import InterpreterMissingError, ItemFormatError
-from rye.executor.config.merge import interpreter_variables
+from rye.executor.caches import BoundedDict
+from rye.executor.config.asked_names import AskedNames, asked_names
+from rye.executor.config.merge import interpreter_variables, variables_of
+from rye.executor.config.project_gate import ProjectGate
 from rye.items.element import ChainElement
+from rye.spaces.bundles import OWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from rye.executor.config.shims import Shims
+
+_PARAMETER_VARIABLES = "RYE_PARAM_"
+"""How a runtime passes parameters: a variable of the caller must not look like one."""
+_SHIMS = f"{os.sep}shims"
+"""Where version managers put their shims; without it in a path, their module is not loaded."""
 
 
 class ChainEnvironment(Record, frozen=True, kw_only=True):
@@ -32,62 +44,195 @@ class ChainEnvironment(Record, frozen=True, kw_only=True):
 
 
 class Environments:
-    """Resolves environments for an executor; ``.env`` is parsed again only when it changes."""
+    """Resolves environments for an executor, which calls the same chains again and again.
 
-    def __init__(self, context: Context) -> None:
+    What a chain asks for is kept until the chain is built again; ``.env`` is parsed again only when
+    it changes.
+    """
+
+    def __init__(self, context: Context, disk_cache: DiskCache | None = None) -> None:
         self._context = context
         self._dotenv = DotenvFile(context.project_path / ".env")
+        self._machine = {
+            name: value
+            for name, value in context.environ.items()
+            if not name.startswith(_PARAMETER_VARIABLES)
+        }
+        self._roots: dict[str, Path | str] = {
+            "user": context.user_space,
+            "system": context.system_space,
+        }
+        self._disk_cache = disk_cache
+        self._gate = ProjectGate(context)
+        self._shims: Shims | None = None
+        self._known: dict[str, _ChainRules] = BoundedDict()
 
     def resolve(self, chain: Sequence[ChainElement]) -> ChainEnvironment:
-        """Like :func:`resolve_chain_env`."""
-        return resolve_chain_env(chain, self._context, self._dotenv.variables())
+        """Resolve from the primitive to the tool; each element overrides only what it declares.
 
+        A ``.env`` supplies only names that the chain asks for. Declared values take precedence
+        over it, so a tool's ``${VAR}`` sees the values of its runtime. Interpreters are found
+        without it. What the chain uses of ``.env``, or of programs and packages in the project,
+        needs the user's approval of the project.
 
-def resolve_chain_env(
-    chain: Sequence[ChainElement], context: Context, dotenv: Mapping[str, str] | None = None
-) -> ChainEnvironment:
-    """Resolve from the primitive to the tool; each element overrides only what it declares.
+        Raises :class:`ItemFormatError` for a malformed ``env_config``,
+        :class:`InterpreterMissingError` if an interpreter is not installed,
+        :class:`UnapprovedProjectError`, and Lilux's ``ConfigurationError`` for an invalid ``.env``
+        that the chain would use.
+        """
+        rules = self._rules(chain)
+        project = searched_project(chain, self._context)
+        programs: dict[int, str] = {}
+        env = self._apply(chain, self._machine, project, programs)
+        supplied = self._supplied(rules.asked)
+        # One approval covers all parts, so one check is enough.
+        if supplied:
+            self._gate.admit_dotenv(chain, supplied, self._dotenv.variables())
+            env = self._apply(chain, {**self._machine, **supplied}, project, programs)
+        else:
+            found = [env.get(name, "") for name in rules.interpreters]
+            self._gate.admit_programs(chain, found, project, self._dotenv.variables)
+        for variable, element in rules.interpreters.items():
+            _check_interpreter(variable, element, env, self._context.project_path)
+        return ChainEnvironment(env=env, declared=rules.declared)
 
-    ``dotenv`` contains the variables of ``.env``; by default the file is read. Declared values
-    take precedence over it, so a tool's ``${VAR}`` sees the values of its runtime. A ``.env``
-    comes with a checkout, so it must not choose what runs: ``PATH``, the interpreter variables of
-    the chain and the variables in its command are not taken from it. For the same reason, the
-    project is searched for interpreters only if the tool belongs to the project, or if a runtime
-    is called directly.
+    def admit_pinned(self, chain: Sequence[ChainElement], name: str) -> None:
+        """Raise :class:`UnapprovedProjectError` unless the user approved the pinned file's project.
 
-    Raises :class:`ItemFormatError` for a malformed ``env_config``,
-    :class:`InterpreterMissingError` if an interpreter is not installed, and Lilux's
-    ``ConfigurationError`` for an invalid ``.env``.
-    """
-    interpreters = interpreter_variables(chain)
-    env = dict(context.environ)
-    variables = read_dotenv(context.project_path / ".env") if dotenv is None else dotenv
-    if variables:
-        protected = {"PATH", *interpreters, *_variables_of_the_command(chain)}
-        env.update(_without(protected, variables, context.project_path))
-    project = _searched_project(chain, context)
-    roots: dict[str, Path | str] = {
-        "user": context.user_space,
-        "system": context.system_space,
-    }
-    declared: set[str] = set()
-    for element in reversed(chain):
-        rules = element.metadata.env_config
-        if rules is None:
-            continue
+        ``name`` is relative to the project.
+        """
+        self._gate.admit_pinned(chain, name, self._dotenv.variables)
+
+    def behind_command(self, chain: Sequence[ChainElement], command: str, path: str) -> str:
+        """Return the program behind a command that is a shim on ``path``, or else the command.
+
+        Raises :class:`InterpreterMissingError` for a shim that leads to no program.
+        """
+        if os.sep in command or _SHIMS not in path:
+            return command
+        shim = str(which(command, {"PATH": path}) or "")
+        program, problem = self._behind_shim(shim, searched_project(chain, self._context))
+        if problem:
+            raise InterpreterMissingError(
+                f"the program of '{chain[0].item_id}' is missing: {problem}",
+                hint="install it, or choose another version",
+            )
+        return command if program == shim else program
+
+    def unasked(self, chain: Sequence[ChainElement]) -> list[str]:
+        """The names in ``.env`` that the chain could ask for, but does not.
+
+        None if the file cannot be read.
+        """
+        try:
+            variables = self._dotenv.variables()
+        except ConfigurationError:
+            return []
+        asked = self._rules(chain).asked
+        return [name for name in variables if asked.lacks(name)]
+
+    def _rules(self, chain: Sequence[ChainElement]) -> _ChainRules:
+        tool = chain[0].item_id if chain else ""
+        known = self._known.get(tool)
+        if known is None or known.chain is not chain:
+            known = self._known[tool] = _ChainRules(
+                chain=chain,
+                asked=asked_names(chain),
+                interpreters=interpreter_variables(chain),
+                declared=_declared_names(chain),
+            )
+        return known
+
+    def _supplied(self, asked: AskedNames) -> dict[str, str]:
+        """The variables of ``.env`` that a chain takes; a refused one is logged."""
+        supplied: dict[str, str] = {}
+        for name, value in self._dotenv.variables().items() if asked else ():
+            if asked.takes(name):
+                supplied[name] = value
+            elif asked.names_it(name):
+                import logging
+
+                logging.getLogger(__name__).warning(
+                    "%s: %s is ignored: it decides which program runs", self._dotenv.path, name
+                )
+        return supplied
+
+    def _apply(
+        self,
+        chain: Sequence[ChainElement],
+        env: dict[str, str],
+        project: Path | None,
+        programs: dict[int, str],
+    ) -> dict[str, str]:
+        """A new environment; ``programs`` has the interpreters of the levels, and gets new ones."""
+        for level in reversed(range(len(chain))):
+            element = chain[level]
+            rules = element.metadata.env_config
+            if rules is None:
+                continue
+            interpreter = rules.get("interpreter")
+            if interpreter is None:
+                env = self._resolved(element, rules, env, project)
+                continue
+            if level not in programs and _runs_on_own_python(chain[0], element, interpreter):
+                programs[level] = sys.executable
+            if level not in programs:
+                resolved = self._resolved(element, rules, env, project)
+                found = resolved.get(interpreter["var"], "")
+                programs[level], problem = self._behind_shim(found, project)
+                if problem:
+                    raise _missing(element, problem, interpreter["var"])
+                if programs[level] == found:
+                    env = resolved
+                    continue
+            env = {**env, interpreter["var"]: programs[level]}
+            env = self._resolved(element, {**rules, "interpreter": None}, env, project)
+        return dict(env) if env is self._machine else env
+
+    def _behind_shim(self, path: str, project: Path | None) -> tuple[str, str]:
+        """The program behind ``path`` and an empty text, or why there is none."""
+        # What a project has in a folder `shims` is a program like any other of an unsigned part.
+        if _SHIMS not in path or self._gate.is_inside(path):
+            return path, ""
+        from rye.executor.config.shims import NoProgramError, Shims
+
+        if self._shims is None:
+            self._shims = Shims(self._machine, self._disk_cache)
+        try:
+            return self._shims.program(path, project), ""
+        except NoProgramError as error:
+            return "", f"{path}: {error}"
+
+    def _resolved(
+        self,
+        element: ChainElement,
+        rules: Mapping[str, Any],
+        env: dict[str, str],
+        project: Path | None,
+    ) -> dict[str, str]:
         resolver = EnvResolver(project, environ=env)
         try:
-            env = resolver.resolve(rules, include_dotenv=False, context=roots)
+            return resolver.resolve(rules, include_dotenv=False, context=self._roots)
         except ConfigurationError as error:
             raise _malformed(element, error) from error
-        declared.update(_declared_names(rules))
-    for variable, element in interpreters.items():
-        _check_interpreter(variable, element, env, context.project_path)
-    return ChainEnvironment(env=env, declared=frozenset(declared))
 
 
-def _searched_project(chain: Sequence[ChainElement], context: Context) -> Path | None:
-    """The project, if an interpreter in it may run the chain's tool.
+class _ChainRules(Record, frozen=True, kw_only=True):
+    """What the metadata of a chain says about its environment."""
+
+    chain: Sequence[ChainElement]
+    asked: AskedNames
+    interpreters: Mapping[str, ChainElement]
+    declared: frozenset[str]
+
+
+def resolve_chain_env(chain: Sequence[ChainElement], context: Context) -> ChainEnvironment:
+    """Resolve one environment, as :meth:`Environments.resolve` does."""
+    return Environments(context).resolve(chain)
+
+
+def searched_project(chain: Sequence[ChainElement], context: Context) -> Path | None:
+    """The project, if an interpreter in it or its version files may choose what runs the tool.
 
     A ``.venv`` or ``node_modules`` that came with a checkout is not verified. A tool of the project
     runs because the user trusts its signer, and a runtime that is called directly is meant to run
@@ -101,55 +246,24 @@ def _searched_project(chain: Sequence[ChainElement], context: Context) -> Path |
     return context.project_path if context.project_path == context.user_space else None
 
 
-def _without(
-    protected: Iterable[str], variables: Mapping[str, str], project: Path
-) -> dict[str, str]:
-    allowed = dict(variables)
-    for name in protected:
-        if allowed.pop(name, None) is not None:
-            import logging
+def _runs_on_own_python(tool: ChainElement, element: ChainElement, interpreter: Any) -> bool:
+    """True if the interpreter that runs Rye is the one that ``element`` looks for.
 
-            logging.getLogger(__name__).warning(
-                "%s/.env: %s is ignored: it decides which program runs", project, name
-            )
-    return allowed
-
-
-def _variables_of_the_command(chain: Sequence[ChainElement]) -> set[str]:
-    """The variables in its templates, also through other values or variables."""
-    configs = [element.metadata.config for element in chain]
-    rules = [(element.metadata.env_config or {}).get("env") for element in chain]
-    declared = [one for one in rules if isinstance(one, Mapping)]
-    found: dict[str, set[str]] = {"env": set(), "param": {"command"}}
-    pending = [command for config in configs for command in _commands(config)]
-
-    def follow(placeholder: Placeholder) -> None:
-        kind, name = placeholder.kind, placeholder.name
-        if name not in found[kind]:
-            found[kind].add(name)
-            pending.extend([one.get(name) for one in (declared if kind == "env" else configs)])
-
-    while pending:
-        text = pending.pop()
-        if isinstance(text, str):
-            substitute(text, follow)
-    return found["env"]
+    It is for the Python tools that ship with Rye, and for a runtime of Rye that searches only the
+    system space. A runtime that is called directly runs code in the project. The program of a
+    process that embeds Python is not an interpreter.
+    """
+    if not isinstance(interpreter, Mapping) or interpreter.get("type") != "venv_python":
+        return False
+    shipped = tool.resolution.space.bundle == OWN and tool.metadata.tool_type != "runtime"
+    only_system = element.resolution.space.bundle == OWN and interpreter.get("search") == ["system"]
+    name = os.path.basename(sys.executable or "")  # noqa: PTH119 - a text
+    return (shipped or only_system) and name.startswith(("python", "pypy"))
 
 
-def _commands(config: Any) -> Iterator[Any]:
-    """The values of every key ``command``: an MCP server that a tool calls is a program too."""
-    if isinstance(config, Mapping):
-        for key, value in config.items():
-            if key == "command":
-                yield value
-            yield from _commands(value)
-
-
-def _declared_names(rules: Mapping[str, Any]) -> set[str]:
-    """The names that ``rules`` set; the resolver has already checked their types."""
-    interpreter = rules.get("interpreter")
-    names = set(rules.get("env") or ())
-    return names if interpreter is None else {*names, interpreter["var"]}
+def _declared_names(chain: Sequence[ChainElement]) -> frozenset[str]:
+    names = [name for element in chain for name in variables_of(element)]
+    return frozenset([*names, *interpreter_variables(chain)])
 
 
 def _check_interpreter(
@@ -163,10 +277,15 @@ def _check_interpreter(
         usable = bool(value) and which(value, env) is not None
     if not usable:
         problem = f"'{value}' is not an executable on this machine" if value else "none was found"
-        raise InterpreterMissingError(
-            f"the interpreter of '{element.item_id}' ({element.path}) is missing: {problem}",
-            hint=f"install it, or set {variable} in the env_config of the tool",
-        )
+        raise _missing(element, problem, variable)
+
+
+def _missing(element: ChainElement, problem: str, variable: str) -> InterpreterMissingError:
+    return InterpreterMissingError(
+        f"the interpreter of '{element.item_id}' ({element.path}) is missing: {problem}",
+        hint=f"install it, or set {variable} in the env_config of the tool",
+        variable=variable,
+    )
 
 
 def _malformed(element: ChainElement, error: ConfigurationError) -> Exception:

@@ -8,7 +8,14 @@ from lilux.record import Record, field
 
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, place_names
-from rye.executor.config.templates import ANCHOR_CWD, RESERVED, declared_parameters, mentions
+from rye.executor.config.templates import (
+    ANCHOR_CWD,
+    RESERVED,
+    Names,
+    declared_parameters,
+    expand_references,
+    mentions,
+)
 from rye.items.element import ChainElement
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
 _SETTINGS = {
     SUBPROCESS: frozenset((
         "command", "args", "cwd", "input_data", "env", "timeout", "output_limit", "background",
-        "grace", "stdout_file", "stderr_file",
+        "grace", "stdout_file", "stderr_file", "autopsy", "autopsy_budget",
     )),
     HTTP_CLIENT: frozenset((
         "method", "url", "headers", "body", "auth", "timeout", "retry", "mode", "follow_redirects",
@@ -58,6 +65,26 @@ class MergedConfig(Record, frozen=True, kw_only=True):
         """The id of the primitive."""
         return self.chain[-1].item_id
 
+    def names(
+        self, parameters: Mapping[str, Any], env: Mapping[str, str], *, masked: bool = False
+    ) -> Names:
+        """The meaning of the placeholders in a call."""
+        return Names(
+            injected=self.injected,
+            parameters=parameters,
+            declared=self.declared,
+            env=env,
+            tool=self.tool,
+            files=self.files,
+            masked=masked,
+        )
+
+    def expanded(self, names: Names) -> tuple[Mapping[str, Any], Names]:
+        """The templates without references to each other; as :func:`expand_references`."""
+        if not self.refers_to_itself:
+            return self.templates, names
+        return expand_references(self.templates, names, self.settings)
+
 
 def merge_configs(
     chain: Sequence[ChainElement], anchor: Anchor | None, context: Context
@@ -79,21 +106,32 @@ def merge_configs(
         declared=declared_parameters(chain[0]),
         programs=frozenset(interpreter_variables(chain)),
         refers_to_itself=mentions(templates, names),
-        is_constant=(
-            len(chain) > 1
-            and chain[-1].item_id == SUBPROCESS
-            and "env" not in read
-            and not mentions(read, ["{"])
-        ),
+        is_constant=(starts_a_process(chain) and "env" not in read and not mentions(read, ["{"])),
     )
+
+
+def starts_a_process(chain: Sequence[ChainElement]) -> bool:
+    """True if the authors of a chain wrote a command line; a primitive's caller writes its own."""
+    return len(chain) > 1 and chain[-1].item_id == SUBPROCESS
+
+
+def interpreter_of(element: ChainElement) -> Mapping[str, Any]:
+    """The rule by which an element finds an interpreter; empty if it has none."""
+    rule = (element.metadata.env_config or {}).get("interpreter")
+    return rule if isinstance(rule, Mapping) else {}
+
+
+def variables_of(element: ChainElement) -> Mapping[str, Any]:
+    """The variables that the ``env_config`` of an element sets."""
+    variables = (element.metadata.env_config or {}).get("env")
+    return variables if isinstance(variables, Mapping) else {}
 
 
 def interpreter_variables(chain: Sequence[ChainElement]) -> dict[str, ChainElement]:
     """The variables that ``env_config`` sets to an interpreter, each with the nearest element."""
     found: dict[str, ChainElement] = {}
     for element in chain:
-        interpreter = (element.metadata.env_config or {}).get("interpreter")
-        variable = interpreter.get("var") if isinstance(interpreter, Mapping) else None
+        variable = interpreter_of(element).get("var")
         if isinstance(variable, str):
             found.setdefault(variable, element)
     return found

@@ -18,7 +18,7 @@ where it is the whole value, and an error inside a text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lilux.record import Record, field, replaced
 from lilux.templating import (
@@ -34,7 +34,9 @@ from rye.items.element import ChainElement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
+
+    Kind = Literal["value", "integer", "folder", "variable", "author", "structure", "unknown"]
 
 PARAMS_JSON = "params_json"
 ANCHOR_CWD = "__anchor_cwd"
@@ -67,6 +69,8 @@ class Names(Record, frozen=True, kw_only=True):
     """The file that sets each key of ``config``, for error messages; ``""`` maps to the tool's."""
     author: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The values of ``config`` other than texts, by the names that refer to them."""
+    masked: bool = False
+    """True if the values of ``env`` are placeholders for display."""
 
     def origin(self, key: str = "") -> str:
         """The start of an error message about ``key``."""
@@ -86,16 +90,25 @@ class Names(Record, frozen=True, kw_only=True):
         """True if ``{name}`` is a declared parameter that was not passed."""
         return self.declared is not None and name in self.declared - self.parameters.keys()
 
+    def kind(self, placeholder: Placeholder) -> Kind:
+        """Where the value of a placeholder comes from; ``unknown`` if it has no meaning."""
+        name = placeholder.name
+        if placeholder.kind == "env":
+            return "variable"
+        if name in RESERVED:
+            return "value" if name == PARAMS_JSON else "folder"
+        if name in self.author:
+            return (
+                "structure" if isinstance(self.author[name], Mapping | list | tuple) else "author"
+            )
+        if not self.is_parameter(name):
+            return "value" if self.is_missing(name) else "unknown"
+        value = self.parameters[name]
+        return "integer" if type(value) is int and value >= 0 else "value"
+
     def knows(self, placeholder: Placeholder) -> bool:
         """True if the placeholder has a meaning."""
-        name = placeholder.name
-        return (
-            placeholder.kind == "env"
-            or name in RESERVED
-            or name in self.author
-            or self.is_parameter(name)
-            or self.is_missing(name)
-        )
+        return self.kind(placeholder) != "unknown"
 
     def value(self, name: str, where: str) -> Any:
         """The value of ``{name}``, which must be a known name."""
@@ -191,7 +204,7 @@ def render_value(template: Any, names: Names, where: str) -> Any:
         whole = whole_placeholder(template)
         if whole is not None and whole.kind == "param":
             return names.value(whole.name, where) if names.knows(whole) else template
-        return substitute(template, _filler(names, where))
+        return substitute(template, filler(names, where))
     if isinstance(template, Mapping):
         return {
             key: render_value(value, names, f"{where}.{key}") for key, value in template.items()
@@ -201,20 +214,6 @@ def render_value(template: Any, names: Names, where: str) -> Any:
             render_value(value, names, f"{where}[{index}]") for index, value in enumerate(template)
         ]
     return template
-
-
-def render_script(template: str, names: Names, where: str) -> str:
-    """Render text that a POSIX shell will parse, with each value quoted for its position."""
-    from rye.executor.config.quoting import fill_script
-
-    return fill_script(template, _filler(names, where), where)
-
-
-def embedded(template: Any, names: Names) -> Placeholder | None:
-    """The first placeholder whose value becomes only part of the text."""
-    if not isinstance(template, str) or whole_placeholder(template) is not None:
-        return None
-    return next(iter(placeholders(template, names)), None)
 
 
 def placeholders(template: str, names: Names) -> list[Placeholder]:
@@ -254,16 +253,24 @@ def as_text(value: Any, where: str, name: str = "") -> str:
     return text
 
 
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in a value of ``config``, at any depth; keys are not values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(one)
+
+
 def mentions(value: Any, references: Sequence[str]) -> bool:
     """True if a text in ``value``, at any depth, contains one of ``references``."""
-    if isinstance(value, str):
-        return "{" in value and any(reference in value for reference in references)
-    if isinstance(value, Mapping):
-        return any(mentions(one, references) for one in value.values())
-    return isinstance(value, list | tuple) and any(mentions(one, references) for one in value)
+    texts = [text for text in texts_in(value) if "{" in text]
+    return any(reference in text for text in texts for reference in references)
 
 
-def _filler(names: Names, where: str) -> Callable[[Placeholder], str | None]:
+def filler(names: Names, where: str) -> Callable[[Placeholder], str | None]:
+    """A function that returns the text of a placeholder; ``None`` if it has no meaning."""
+
     def fill(placeholder: Placeholder) -> str | None:
         if placeholder.kind == "env":
             return env_value(placeholder, names.env)

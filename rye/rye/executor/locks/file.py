@@ -2,14 +2,16 @@
 
 They are read from the project, then the user space, then the system space, and written to the
 project only: ``.ai/lockfiles/{item_id}@{version}.lock.json``, with the slashes of the id as
-folders.
+folders. A lock is for the tool, not for one version of it: the first space with a lockfile of the
+tool has its current pin, and a second lockfile there is an error.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lilux.primitives.errors import LockfileError
@@ -19,10 +21,13 @@ from lilux.sha256 import sha256
 
 from rye.cache.disk import DiskCache
 from rye.context import Context
-from rye.errors import LockCorruptError, RyeError, UnsafePathError
+from rye.errors import LockCorruptError, LockLeftoverError, RyeError, UnsafePathError
 from rye.executor.caches import BoundedDict
+from rye.executor.locks.folder import SUFFIX, Changing, LockfileNames, wait_until_changed
 from rye.items.declarations import VERSION
 from rye.items.element import ChainElement
+from rye.items.permissions import permissions_to_json
+from rye.permissions.chain import chain_permissions
 from rye.spaces.bundles import system_spaces
 from rye.spaces.folders import Stamp, is_settled, stamp_from
 from rye.spaces.ids import check_item_id
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FOLDER = "lockfiles"
-_SUFFIX = ".lock.json"
 
 
 class StoredLock(Record, frozen=True, kw_only=True):
@@ -64,49 +68,60 @@ class LockfileResolver:
         self._manager = LockfileManager()
         self._disk_cache = DiskCache(None) if disk_cache is None else disk_cache
         self._loaded: dict[str, tuple[Stamp, StoredLock]] = BoundedDict()
-        self._names: dict[tuple[str, str], str] = BoundedDict()
+        self._names = LockfileNames()
+        self._places: dict[str, tuple[str, tuple[str, ...]]] = BoundedDict()
 
     def get_lockfile(self, item_id: str, version: str) -> Lockfile | None:
-        """The lockfile from the first space with one, or ``None``; raises ``LockCorruptError``."""
-        stored = self.find(item_id, version)
-        return None if stored is None else stored.lockfile
+        """The current pin if it is for this version, or ``None``; raises what :meth:`find` does."""
+        stored = self.find(item_id)
+        if stored is None or stored.lockfile.root.version != version:
+            return None
+        return stored.lockfile
 
-    def find(self, item_id: str, version: str) -> StoredLock | None:
-        """Like ``get_lockfile``, with the path. A corrupt lockfile is an error, never ignored."""
-        name = self._name(item_id, version)
-        for root in self._roots:
-            stored = self._load(f"{root}/{name}")
+    def find(self, item_id: str) -> StoredLock | None:
+        """The current pin of a tool, from the first space that has one; ``None`` without one.
+
+        Raises ``LockCorruptError`` for a lockfile that cannot be used, and ``LockLeftoverError``
+        if there is more than one.
+        """
+        stem, folders = self._place(item_id)
+        for folder in folders:
+            stored = self._current(folder, item_id, stem)
             if stored is not None:
-                _refuse_other_tool(stored, item_id, version)
                 return stored
         return None
 
-    def of_every_version(self, item_id: str) -> Iterator[StoredLock]:
-        """Every lockfile of the tool, in the order of the spaces.
+    def paths_of(self, item_id: str) -> list[Path]:
+        """Every lockfile of a tool in the project, sorted.
 
-        Raises ``LockCorruptError`` for one that cannot be read, as ``find`` does.
+        Raises ``UnsafePathError`` if a symbolic link leads their folder out of the project.
         """
-        parent, _, stem = check_item_id(item_id).rpartition("/")
-        for root in self._roots:
-            folder = f"{root}/{parent}" if parent else root
-            for name in _names_in(folder):
-                # An id may contain an "@", a version may not.
-                pinned_stem, _, version = name.removesuffix(_SUFFIX).rpartition("@")
-                if pinned_stem != stem or not name.endswith(_SUFFIX):
-                    continue
-                stored = self._load(f"{folder}/{name}")
-                if stored is not None:
-                    _refuse_other_tool(stored, item_id, version)
-                    yield stored
+        stem, (folder, *_) = self._place(item_id)
+        found = [Path(folder, name) for name in self._names_in(folder, stem)]
+        if found:
+            self._refuse_link_out(Path(folder))
+        return found
 
     def path_for(self, item_id: str, version: str) -> Path:
         """Where the lockfile is written; ``RyeError`` for a version that no file name can have."""
-        return Path(self._roots[0], self._name(item_id, version))
+        check_item_id(item_id)
+        if not re.fullmatch(VERSION, version):
+            raise RyeError(
+                f"version {version!r} of {item_id!r} cannot be part of a file name",
+                hint="use letters, digits and . _ + ! - only, like 1.0.0",
+            )
+        return Path(self._roots[0], f"{item_id}@{version}{SUFFIX}")
 
     def create_lockfile(
-        self, chain: Sequence[ChainElement], verified_deps: Mapping[str, str] | None = None
+        self,
+        chain: Sequence[ChainElement],
+        verified_deps: Mapping[str, str] | None = None,
+        programs: Sequence[str] = (),
     ) -> Lockfile:
-        """Pin every element that has a file, and the verified dependencies."""
+        """Pin every element that has a file, and the verified dependencies.
+
+        ``programs`` are the paths of other programs that run. They are recorded, not compared.
+        """
         from datetime import UTC, datetime
 
         tool = chain[0]
@@ -116,31 +131,83 @@ class LockfileResolver:
             root=LockfileRoot(tool.item_id, tool.version, tool.integrity),
             resolved_chain=[_entry(element) for element in chain if element.path is not None],
             verified_deps=dict(verified_deps) if verified_deps else None,
+            extra=_permissions(chain) | ({"programs": list(programs)} if programs else {}),
         )
 
     def save_lockfile(self, lockfile: Lockfile) -> Path:
-        """Write the lockfile to the project, atomically, and return its path.
+        """Write the first lockfile of a tool to the project, atomically, and return its path.
 
-        Raises ``FileExistsError`` if there is one, which stays unchanged; ``UnsafePathError`` if a
-        symbolic link leads the folder out of the project; otherwise the ``OSError`` of the system.
+        Raises ``FileExistsError`` if the project has one, for any version, which stays unchanged;
+        ``UnsafePathError`` if a symbolic link leads the folder out of the project; otherwise the
+        ``OSError`` of the system.
         """
-        path = self.path_for(lockfile.root.tool_id, lockfile.root.version)
-        if not path.parent.resolve().is_relative_to(self._project.root.resolve()):
-            raise UnsafePathError(
-                f"{path.parent} leads out of the project",
-                hint="replace the symbolic link by a folder",
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A hard link: of several first runs at once, one wins, and no file is half written.
+        path = self._path_to_write(lockfile)
         temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
-        self._manager.save(lockfile, temporary)
-        try:
-            path.hardlink_to(temporary)
-        finally:
-            temporary.unlink()
+        with Changing(str(path.parent)):
+            for other in self.paths_of(lockfile.root.tool_id):
+                raise FileExistsError(errno.EEXIST, "the tool has a lockfile", str(other))
+            # A hard link: of several first runs at once, one wins, and no file is half written.
+            self._manager.save(lockfile, temporary)
+            try:
+                path.hardlink_to(temporary)
+            finally:
+                temporary.unlink()
         return path
 
-    def _load(self, path: str) -> StoredLock | None:
+    def replace_lockfile(self, lockfile: Lockfile) -> Path:
+        """Write the lockfile to the project, and remove those of other versions of the tool.
+
+        If this ends between the two steps, the tool does not run until it is done again. Raises
+        like :meth:`save_lockfile`, except ``FileExistsError``.
+        """
+        path = self._path_to_write(lockfile)
+        with Changing(str(path.parent)):
+            self._manager.save(lockfile, path)
+            for other in self.paths_of(lockfile.root.tool_id):
+                if other != path:
+                    other.unlink(missing_ok=True)
+        return path
+
+    def _path_to_write(self, lockfile: Lockfile) -> Path:
+        path = self.path_for(lockfile.root.tool_id, lockfile.root.version)
+        self._refuse_link_out(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _refuse_link_out(self, folder: Path) -> None:
+        if not folder.resolve().is_relative_to(self._project.root.resolve()):
+            raise UnsafePathError(
+                f"{folder} leads out of the project", hint="replace the symbolic link by a folder"
+            )
+
+    def _current(self, folder: str, item_id: str, stem: str) -> StoredLock | None:
+        names = self._names_in(folder, stem)
+        if len(names) == 1:
+            stored = self._load(f"{folder}/{names[0]}", item_id)
+            if stored is not None:
+                return stored
+        if not names:
+            return None
+        # There are several, or the only one is gone: perhaps another process is updating it.
+        wait_until_changed(folder)
+        names = self._names_in(folder, stem)
+        if len(names) > 1:
+            raise _leftovers(folder, names, item_id)
+        for name in names:
+            stored = self._load(f"{folder}/{name}", item_id)
+            if stored is None:
+                error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+                raise _unreadable(f"{folder}/{name}", error)
+            return stored
+        return None
+
+    def _names_in(self, folder: str, stem: str) -> list[str]:
+        try:
+            return self._names.find(folder, stem)
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+
+    def _load(self, path: str, item_id: str) -> StoredLock | None:
         try:
             status = os.stat(path)  # noqa: PTH116 - in every call
         except (FileNotFoundError, NotADirectoryError):
@@ -157,6 +224,7 @@ class LockfileResolver:
             return None
         except LockfileError as error:
             raise LockCorruptError(error.reason, lockfile=Path(path), hint=error.hint) from error
+        _refuse_other_tool(stored, item_id)
         if is_settled(stamp):
             self._loaded[path] = (stamp, stored)
         return stored
@@ -171,17 +239,23 @@ class LockfileResolver:
         self._disk_cache.keep(_FOLDER, digest, lockfile_to_json(lockfile))
         return lockfile
 
-    def _name(self, item_id: str, version: str) -> str:
-        name = self._names.get((item_id, version))
-        if name is None:
-            check_item_id(item_id)
-            if not re.fullmatch(VERSION, version):
-                raise RyeError(
-                    f"version {version!r} of {item_id!r} cannot be part of a file name",
-                    hint="use letters, digits and . _ + ! - only, like 1.0.0",
-                )
-            name = self._names[item_id, version] = f"{item_id}@{version}{_SUFFIX}"
-        return name
+    def _place(self, item_id: str) -> tuple[str, tuple[str, ...]]:
+        """How the names of a tool's lockfiles begin, and their folder in each space."""
+        place = self._places.get(item_id) if type(item_id) is str else None
+        if place is None:
+            parent, _, stem = check_item_id(item_id).rpartition("/")
+            folders = [f"{root}/{parent}" if parent else root for root in self._roots]
+            place = self._places[item_id] = (stem, tuple(folders))
+        return place
+
+
+def _permissions(chain: Sequence[ChainElement]) -> dict[str, Any]:
+    """What the chain may do, so that an update can show what it may do in addition.
+
+    The signed files decide; nothing reads this for a call.
+    """
+    permissions = chain_permissions(chain)
+    return {} if permissions is None else {"permissions": permissions_to_json(permissions)}
 
 
 def _entry(element: ChainElement) -> dict[str, Any]:
@@ -194,15 +268,6 @@ def _entry(element: ChainElement) -> dict[str, Any]:
     }
 
 
-def _names_in(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - only the names are needed
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-
-
 def _unreadable(path: str, error: OSError) -> LockCorruptError:
     return LockCorruptError(
         f"lockfile {path}: cannot be read ({error.strerror})",
@@ -211,8 +276,22 @@ def _unreadable(path: str, error: OSError) -> LockCorruptError:
     )
 
 
-def _refuse_other_tool(stored: StoredLock, item_id: str, version: str) -> None:
+def _leftovers(folder: str, names: Sequence[str], item_id: str) -> LockLeftoverError:
+    import shlex
+
+    paths = [f"{folder}/{name}" for name in names]
+    return LockLeftoverError(
+        f"{item_id!r} has {len(paths)} lockfiles, but only one can be current: "
+        f"{' and '.join(paths)}",
+        lockfile=Path(paths[0]),
+        hint="remove the outdated ones; or review the tool, and replace all of them with: "
+        f"rye lock --update {shlex.quote(item_id)}",
+    )
+
+
+def _refuse_other_tool(stored: StoredLock, item_id: str) -> None:
     root = stored.lockfile.root
+    version = stored.path.name.removesuffix(SUFFIX).rpartition("@")[2]
     if (root.tool_id, root.version) != (item_id, version):
         raise LockCorruptError(
             f"lockfile {stored.path} is for {root.tool_id!r} {root.version}, not for "
@@ -242,5 +321,5 @@ def lockfile_from_json(values: dict[str, Any]) -> Lockfile:
 
 
 def pinned_content(lockfile: Lockfile) -> tuple[object, ...]:
-    """What a lockfile pins, without the time when it was made."""
+    """What a lockfile pins, without the time when it was made and the programs of the machine."""
     return (lockfile.root, lockfile.resolved_chain, lockfile.verified_deps or {})

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from rye.errors import (
     ItemFormatError,
     LockCorruptError,
+    LockDowngradeError,
     LockError,
     LockMissingError,
     LockShadowedError,
@@ -15,11 +16,16 @@ from rye.errors import (
 )
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.build import Chain
+from rye.executor.chain.dependencies import PROJECT
 from rye.executor.chain.snapshot import Snapshot
 from rye.executor.locks.file import LockfileResolver, StoredLock, pinned_content
 from rye.executor.locks.verify import Breach, IntegrityVerifier, Violation
 from rye.items.element import ChainElement
 from rye.spaces.model import Resolution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 # Each hint is followed by the command that pins the tool as it is now.
 _WORST_FIRST: tuple[tuple[Breach, type[LockError], str], ...] = (
@@ -33,6 +39,11 @@ _WORST_FIRST: tuple[tuple[Breach, type[LockError], str], ...] = (
         Breach.SHADOWED,
         LockShadowedError,
         "remove the file that shadows it, or accept it with",
+    ),
+    (
+        Breach.DOWNGRADE,
+        LockDowngradeError,
+        "restore the pinned version, or accept the older one with",
     ),
     (Breach.UPGRADE, LockUpgradeError, "accept it with"),
 )
@@ -53,17 +64,15 @@ class LockGuard:
         ``known`` is the current chain of the tool from the cache: if it was confirmed under the
         same lockfile, the entries are not verified again.
 
-        Raises a ``LockError``: ``LockMissingError`` if there is no lock and ``frozen`` is set;
-        ``LockShadowedError`` also if there is no lock, but another version of the tool is pinned
-        in another space. Otherwise a file could shadow the pinned tool by declaring another
-        version. A pinned element that is missing is not reported here but when the chain is
-        built, where it is known which element needs it.
+        Raises a ``LockError``, also for another version than the pinned one, and
+        ``LockMissingError`` if there is no lock and ``frozen`` is set. A pinned element that is
+        missing is not reported here but when the chain is built, where it is known which element
+        needs it.
         """
-        version = _version(tool, snapshot) if known is None else known[0].version
-        lock = self._lockfiles.find(tool.item_id, version)
+        lock = self._lockfiles.find(tool.item_id)
         if lock is None:
-            self._refuse_shadow_of_another_version(tool, snapshot)
             if frozen:
+                version = _version(tool, snapshot) if known is None else known[0].version
                 raise LockMissingError(
                     f"{tool.item_id!r} {version} has no lockfile, and frozen mode requires one",
                     lockfile=self._lockfiles.path_for(tool.item_id, version),
@@ -72,22 +81,16 @@ class LockGuard:
             return None
         if known is not None and self._is_confirmed(lock, known):
             return lock
-        root = lock.lockfile.root
         verifier = IntegrityVerifier(snapshot)
-        pinned_root = {"item_id": root.tool_id, "integrity": root.integrity}
+        pinned_root = _pinned_root(lock)
         violations = (
             *verifier.verify_chain([pinned_root], tool).violations,
             *verifier.verify_chain(lock.lockfile.resolved_chain, tool).violations,
         )
         if violations:
             _refuse(lock, violations)
+        _refuse_wrong_version(lock, tool, snapshot)
         return lock
-
-    def _refuse_shadow_of_another_version(self, tool: Resolution, snapshot: Snapshot) -> None:
-        verifier = IntegrityVerifier(snapshot)
-        for lock in self._lockfiles.of_every_version(tool.item_id):
-            result = verifier.verify_chain(lock.lockfile.resolved_chain[:1], tool)
-            _refuse(lock, [one for one in result.violations if one.breach is Breach.SHADOWED])
 
     def confirm_chain(self, lock: StoredLock, chain: Chain) -> None:
         """Raise a ``LockError`` unless the lock pins exactly the files of ``chain``.
@@ -124,31 +127,51 @@ class LockGuard:
         return confirmed is not None and confirmed[0] is lock and confirmed[1] is chain
 
     def confirm_dependencies(self, lock: StoredLock, found: Mapping[str, str]) -> None:
-        """Raise ``LockUpgradeError`` unless the dependencies are the pinned ones.
+        """Raise a ``LockError`` unless the dependencies are the pinned ones.
 
-        ``found`` was verified before, so a difference is validly signed.
+        A file of the project has no signature. All others were verified before, so that a
+        difference is validly signed: a ``LockUpgradeError``.
         """
         pinned = lock.lockfile.verified_deps or {}
         if pinned == found:
             return
-        differences = [_difference(name, pinned, found) for name in sorted({*pinned, *found})]
-        raise LockUpgradeError(
-            f"lockfile {lock.path}: {'; '.join(filter(None, differences))}",
+        changed = sorted(name for name in {*pinned, *found} if pinned.get(name) != found.get(name))
+        differences = "; ".join(_difference(name, pinned, found) for name in changed)
+        unsigned = any(name.startswith(PROJECT) for name in changed)
+        raise (LockTamperedError if unsigned else LockUpgradeError)(
+            f"lockfile {lock.path}: {differences}",
             lockfile=lock.path,
-            hint=f"accept it with: {_update_command(lock)}",
+            hint=f"{'review the change, then ' if unsigned else ''}accept it with: "
+            f"{_update_command(lock)}",
         )
 
-    def keep(self, chain: Sequence[ChainElement], dependencies: Mapping[str, str]) -> StoredLock:
+    def refuse_unlocked(self, tool: ChainElement, found: Mapping[str, str]) -> NoReturn:
+        """Raise ``LockMissingError`` for a tool that runs files without a signature."""
+        names = [_shown(name) for name in found if name.startswith(PROJECT)]
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+        raise LockMissingError(
+            f"{tool.item_id!r} {tool.version} runs files of the project that are not signed "
+            f"({listed}), and no lockfile pins them",
+            lockfile=self._lockfiles.path_for(tool.item_id, tool.version),
+            hint=f"review them, then run: {_command('rye lock', tool.item_id)}",
+        )
+
+    def keep(
+        self,
+        chain: Sequence[ChainElement],
+        dependencies: Mapping[str, str],
+        programs: Sequence[str] = (),
+    ) -> StoredLock:
         """Save the lockfile after a first success; blocks for the disk.
 
         If another run was first, its lockfile stays: raises ``LockUpgradeError`` if that pins
         other content than this chain.
         """
-        made = self._lockfiles.create_lockfile(chain, dependencies)
+        made = self._lockfiles.create_lockfile(chain, dependencies, programs)
         try:
             return StoredLock(path=self._lockfiles.save_lockfile(made), lockfile=made)
         except FileExistsError:
-            winner = self._lockfiles.find(made.root.tool_id, made.root.version)
+            winner = self._lockfiles.find(made.root.tool_id)
             if winner is None:
                 raise
         if pinned_content(winner.lockfile) != pinned_content(made):
@@ -168,6 +191,28 @@ def _version(tool: Resolution, snapshot: Snapshot) -> str:
         # If the file was changed after signing, report that instead of the format error.
         snapshot.require_trusted(tool)
         raise
+
+
+def _pinned_root(lock: StoredLock) -> Mapping[str, object]:
+    """The root as an entry of a chain. Like the first entry, so that both give one message."""
+    root = lock.lockfile.root
+    entry = {"item_id": root.tool_id, "version": root.version, "integrity": root.integrity}
+    first = lock.lockfile.resolved_chain[:1]
+    if first and _entry_id(first[0]) == root.tool_id and "space" in first[0]:
+        entry["space"] = first[0]["space"]
+    return entry
+
+
+def _refuse_wrong_version(lock: StoredLock, tool: Resolution, snapshot: Snapshot) -> None:
+    """Raise ``LockCorruptError`` if the pinned content is of another version than it says."""
+    version = _version(tool, snapshot)
+    if tool.path is not None and lock.lockfile.root.version != version:
+        raise LockCorruptError(
+            f"lockfile {lock.path} pins {tool.item_id!r} {lock.lockfile.root.version}, but "
+            f"{tool.path}, which has the pinned content, is {version}",
+            lockfile=lock.path,
+            hint=f"make it again with: {_update_command(lock)}",
+        )
 
 
 def _refuse(lock: StoredLock, violations: Sequence[Violation]) -> None:
@@ -206,10 +251,13 @@ def _pins_element(entry: Mapping[str, object], element: ChainElement) -> bool:
 
 
 def _difference(name: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> str:
+    kind = "file of the project" if name.startswith(PROJECT) else "dependency"
     if name not in found:
-        return f"the pinned dependency {name} is missing"
+        return f"the pinned {kind} {_shown(name)} is missing"
     if name not in pinned:
-        return f"the dependency {name} is not pinned"
-    if pinned[name] != found[name]:
-        return f"the dependency {name} is pinned as {pinned[name]}, but is {found[name]}"
-    return ""
+        return f"the {kind} {_shown(name)} is not pinned"
+    return f"the {kind} {_shown(name)} is pinned as {pinned[name]}, but is {found[name]}"
+
+
+def _shown(name: str) -> str:
+    return name.removeprefix(PROJECT)

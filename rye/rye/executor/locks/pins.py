@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 from lilux.primitives.lockfile import Lockfile
 
 from rye.errors import RyeError
+from rye.executor.chain.dependencies import PROJECT
 from rye.executor.locks.file import StoredLock
 
-CheckState = Literal["ok", "superseded", "mismatch", "corrupt", "missing"]
+CheckState = Literal["ok", "mismatch", "leftover", "corrupt", "missing"]
 
 
 class PinState(Enum):
@@ -40,7 +41,11 @@ class Pinned(NamedTuple):
     state: PinState
     chain: tuple[str, ...]
     dependencies: int
+    unsigned: tuple[str, ...] = ()
+    """The dependencies that no signature covers, relative to the project."""
     changes: tuple[PinChange, ...] = ()
+    widened: tuple[str, ...] = ()
+    """What the tool may do in addition, such as ``write ~/.config``."""
 
 
 class PinCheck(NamedTuple):
@@ -50,13 +55,13 @@ class PinCheck(NamedTuple):
     item_id: str
     version: str
     state: CheckState
-    """``ok``, ``superseded`` (the tool has another version now, which is pinned), ``mismatch``,
-    ``corrupt`` or ``missing`` (the tool no longer exists)."""
+    """``ok``, ``mismatch``, ``leftover`` (one of several lockfiles of the tool), ``corrupt`` or
+    ``missing`` (the tool no longer exists)."""
     error: RyeError | None = None
 
     @property
     def good(self) -> bool:
-        """True if the lock is valid, or superseded by another."""
+        """True if the lock is valid."""
         return self.error is None
 
 
@@ -70,8 +75,24 @@ def pinned(lock: StoredLock, state: PinState, old: StoredLock | None = None) -> 
         state=state,
         chain=tuple(str(entry["item_id"]) for entry in entries),
         dependencies=len(lock.lockfile.verified_deps or {}),
+        unsigned=tuple(
+            name.removeprefix(PROJECT)
+            for name in lock.lockfile.verified_deps or {}
+            if name.startswith(PROJECT)
+        ),
         changes=() if old is None else _changes(old.lockfile, lock.lockfile),
+        widened=() if old is None else _widened(old.lockfile, lock.lockfile),
     )
+
+
+def _widened(old: Lockfile, new: Lockfile) -> tuple[str, ...]:
+    from rye.items.permissions import permissions_from_json
+    from rye.permissions.words import widened
+
+    before = old.extra.get("permissions")
+    if not isinstance(before, dict):
+        return ()
+    return tuple(widened(before, permissions_from_json(new.extra.get("permissions"))))
 
 
 def _changes(old: Lockfile, new: Lockfile) -> tuple[PinChange, ...]:
@@ -87,7 +108,8 @@ def _summary(lockfile: Lockfile) -> dict[str, str]:
     """Each pinned file and its pin, for people."""
     summary = {str(entry.get("item_id")): _entry(entry) for entry in lockfile.resolved_chain}
     return summary | {
-        name: str(digest)[:12] for name, digest in (lockfile.verified_deps or {}).items()
+        name.removeprefix(PROJECT): str(digest)[:12]
+        for name, digest in (lockfile.verified_deps or {}).items()
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from lilux.record import Record
 
 from rye.context import Context
-from rye.errors import RyeError
+from rye.errors import ItemFormatError, RyeError
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.spaces.model import Resolution, Space
 
@@ -23,6 +23,7 @@ class Breach(Enum):
 
     MISSING = "missing"
     UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
     SHADOWED = "shadowed"
     TAMPERED = "tampered"
     MALFORMED = "malformed"
@@ -121,11 +122,7 @@ def _differences(
     elif pinned == found:
         return
     elif verdict.trusted:
-        breach = Breach.UPGRADE
-        message = (
-            f"{resolution.item_id!r} is pinned as {pinned}, but {resolution.path} is {found}, "
-            "validly signed: an upgrade"
-        )
+        breach, message = _signed_change(entry, resolution, snapshot, found)
     else:
         breach = Breach.TAMPERED
         message = (
@@ -140,3 +137,38 @@ def _differences(
         pinned=pinned,
         found=found,
     )
+
+
+def _signed_change(
+    entry: Mapping[str, Any], resolution: Resolution, snapshot: Snapshot, found: str
+) -> tuple[Breach, str]:
+    old = entry.get("version")
+    try:
+        new = snapshot.metadata(resolution).version or "0.0.0"
+    except ItemFormatError:
+        new = ""
+    if old is None or new in ("", old):
+        return Breach.UPGRADE, (
+            f"{resolution.item_id!r} is pinned as {entry['integrity']}, but {resolution.path} is "
+            f"{found}, validly signed: an upgrade"
+        )
+    order, breach, kind = _compared(new, str(old))
+    return breach, (
+        f"{resolution.item_id!r} {new} is {order} the pinned {old} ({resolution.path}, validly "
+        f"signed): {kind}"
+    )
+
+
+def _compared(new: str, old: str) -> tuple[str, Breach, str]:
+    """How to say in which direction the version changed; not all versions can be compared."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        before, after = Version(old), Version(new)
+    except InvalidVersion:
+        before = after = Version("0")
+    if after < before:
+        return "older than", Breach.DOWNGRADE, "a downgrade"
+    if after > before:
+        return "newer than", Breach.UPGRADE, "an upgrade"
+    return "another version than", Breach.UPGRADE, "a change"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rye.context import Context
     from rye.executor.chain.snapshot import Snapshot
     from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.confine import Widening
     from rye.executor.run.prepare import Preparer
     from rye.executor.run.result import ExecutionResult
 
@@ -121,10 +122,12 @@ class BlockingExecutor:
         frozen: bool = False,
         timeout: float | None = None,
         on_output: OnOutput | None = None,
+        widening: Widening | None = None,
+        unenforced: str = "refuse",
     ) -> ExecutionResult:
-        """As :func:`execute_blocking`."""
+        """As :func:`execute_blocking`; the last two are for a person's own call."""
         from rye.executor.run.failure import failure_of
-        from rye.executor.run.finish import result_of, save_lock
+        from rye.executor.run.finish import explain_failure, result_of, save_lock
         from rye.executor.run.outcome import outcome_of
         from rye.executor.run.prepare import CallOptions, Preparation
 
@@ -134,6 +137,8 @@ class BlockingExecutor:
             use_lockfile=use_lockfile,
             frozen=frozen,
             timeout=timeout,
+            widening=widening,
+            unenforced=unenforced,
         )
         parts = self._parts()
         preparation = Preparation(parts, item_id, options, snapshot=self._snapshot_of(item_id))
@@ -146,6 +151,8 @@ class BlockingExecutor:
             else:
                 ran = self._run(call.config, on_output)
                 outcome = outcome_of(call.config, ran, call.chain)
+                if not outcome.success:
+                    outcome = explain_failure(outcome, call, parts.environments)
                 if outcome.success and call.needs_lock:
                     outcome = save_lock(parts.locks, call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
@@ -153,6 +160,13 @@ class BlockingExecutor:
         result = result_of(outcome, preparation.chain, started)
         parts.flush()
         return result
+
+    def not_enforced(self, result: ExecutionResult) -> list[str]:
+        """The permissions that were not enforced for a call, unless the user accepts that."""
+        from rye.executor.run.confine import missing_parts
+
+        found = missing_parts(result.metadata)
+        return [] if found and self._parts().confining.accepts_unenforced else found
 
     def _parts(self) -> Preparer:
         if self._preparer is None:

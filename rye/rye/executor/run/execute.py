@@ -24,7 +24,7 @@ from rye.executor.config.environment import ChainEnvironment
 
 # Not when something fails: then there may be no descriptor left to import it with.
 from rye.executor.run.failure import failure_of
-from rye.executor.run.finish import result_of, save_lock
+from rye.executor.run.finish import explain_failure, result_of, save_lock
 from rye.executor.run.outcome import Outcome, outcome_of
 from rye.executor.run.prepare import (
     CallOptions,
@@ -64,10 +64,14 @@ class PrimitiveExecutor:
         system_space: Path | str | None = None,
         *,
         context: Context | None = None,
+        confined_only: bool = False,
     ) -> None:
-        """``context`` replaces the three paths and the environment of the process."""
+        """``context`` replaces the three paths and the environment of the process.
+
+        ``confined_only`` refuses tools that declare no permissions.
+        """
         self.context = context or Context.from_machine(project_path, user_space, system_space)
-        self._preparer = Preparer(self.context, self.PRIMITIVE_MAP)
+        self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
         self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
 
@@ -129,6 +133,8 @@ class PrimitiveExecutor:
             else:
                 ran = await self._primitives.run(call.config, on_output)
                 outcome = outcome_of(call.config, ran, call.chain)
+                if not outcome.success:
+                    outcome = explain_failure(outcome, call, self._preparer.environments)
                 if outcome.success and call.needs_lock:
                     outcome = await worker.save_lock(call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure

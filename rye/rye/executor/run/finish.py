@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from lilux.primitives.errors import LiluxError
@@ -9,6 +10,7 @@ from lilux.record import replaced
 
 from rye.errors import LockError, RyeError
 from rye.executor.chain.build import Chain, describe_chain
+from rye.executor.config.environment import Environments
 from rye.executor.locks.guard import LockGuard
 from rye.executor.run.failure import failure_of
 from rye.executor.run.outcome import Outcome
@@ -23,7 +25,7 @@ def save_lock(locks: LockGuard, call: PreparedCall, outcome: Outcome) -> Outcome
     becomes a failure only if another run has made a lockfile for other content in the meantime.
     """
     try:
-        saved = locks.keep(call.chain, call.dependencies)
+        saved = locks.keep(call.chain, call.dependencies, call.programs)
     except LockError as error:
         failed = failure_of(error)
         metadata = {**outcome.metadata, **failed.metadata}
@@ -33,6 +35,73 @@ def save_lock(locks: LockGuard, call: PreparedCall, outcome: Outcome) -> Outcome
     else:
         note = {"lockfile_created": str(saved.path)}
     return replaced(outcome, metadata={**outcome.metadata, **note})
+
+
+def explain_failure(outcome: Outcome, call: PreparedCall, environments: Environments) -> Outcome:
+    """Add what a failed tool tried outside its permissions, and which name it should declare."""
+    if outcome.metadata.get("error_type") != "ToolFailed":
+        return outcome
+    data = outcome.data if isinstance(outcome.data, dict) else {}
+    text = f"{outcome.metadata.get('stderr', '')}\n{data.get('stderr', '')}"
+    if call.config.config.get("confinement") is not None:
+        outcome = _explain_denials(outcome, call, f"{data.get('stdout', '')}\n{text}")
+    return _explain_names(outcome, call, environments, text)
+
+
+def _explain_denials(outcome: Outcome, call: PreparedCall, text: str) -> Outcome:
+    """Add what the tool was refused. The text is for agents, too: the user decides."""
+    from rye.permissions.denials import USER_DECIDES, denials, explanation, without_values
+
+    config = call.config.config
+    enforced = outcome.metadata.get("confinement", {}).get("enforced", {})
+    found = denials(
+        text,
+        config["confinement"],
+        config["cwd"],
+        config["env"].get("PATH", ""),
+        mounted=enforced.get("attributes") == "namespace",
+    )
+    if not found:
+        return outcome
+    hidden = without_values(found, call.chain[0].metadata.permissions, config["env"])
+    told = explanation(hidden, call.environment.env.get("HOME") or "/")
+    return replaced(
+        outcome,
+        error=f"{outcome.error}; {told}; {USER_DECIDES}",
+        metadata={**outcome.metadata, "hint": USER_DECIDES, "denied": told},
+    )
+
+
+def _explain_names(
+    outcome: Outcome, call: PreparedCall, environments: Environments, text: str
+) -> Outcome:
+    """Add which name to declare, if a failed tool complains about a variable that ``.env`` sets.
+
+    The value is not the tool's, since no signed file of the chain asks for the name.
+    """
+    said = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", text))
+    names = sorted(name for name in environments.unasked(call.chain) if name in said)
+    if not names:
+        return outcome
+    from rye.executor.config.author_lines import accept_command, permissions_advice
+    from rye.permissions.denials import USER_DECIDES
+
+    tool = call.chain[0]
+    known = f"the project's .env sets {', '.join(names)}, which {tool.item_id!r} does not ask for"
+    if tool.space == "system":
+        it = "it" if len(names) == 1 else "them"
+        hint = f"{known}: export {it} in your shell, or ask for {it} in a tool of your own"
+    else:
+        hint = f"{known}: {permissions_advice(tool, names)}, then run: {accept_command(tool)}"
+    return replaced(
+        outcome,
+        error=f"{outcome.error}; {hint}",
+        metadata={
+            **outcome.metadata,
+            "hint": hint,
+            "agent_hint": f"{known}; {USER_DECIDES}",
+        },
+    )
 
 
 def result_of(outcome: Outcome, chain: Chain, started: float) -> ExecutionResult:

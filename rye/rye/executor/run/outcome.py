@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from lilux.record import Record, field, replaced
 
+from rye.executor.run.confine import not_enforced
 from rye.items.element import ChainElement
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lilux.primitives.http_client.result import HttpResult
+    from lilux.primitives.subprocess.confinement import ConfinementReport
     from lilux.primitives.subprocess.result import SubprocessResult
 
     from rye.executor.config.build import ExecutionConfig
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _JSON_BEGINS_WITH = frozenset('{["-0123456789tfn')
 _MAX_QUOTED = 500
 _NO_JSON = object()
+_NOT_ENFORCED = "the confinement cannot be enforced here: "
 _NOT_FINITE = (float("inf"), float("-inf"))
 
 
@@ -45,10 +48,29 @@ def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElemen
     if config.primitive_id == SUBPROCESS:
         if result.tree_known_by == "not_started":
             result = replaced(result, stderr=config.scrubbed(result.stderr))
-        return _of_process(result, config.config, chain)
-    if config.primitive_id == HTTP_CLIENT:
-        return _of_request(result, chain)
-    return _of_other(result, chain[0].item_id)
+        outcome = _of_process(result, config.config, chain)
+    elif config.primitive_id == HTTP_CLIENT:
+        outcome = _of_request(result, chain)
+    else:
+        outcome = _of_other(result, chain[0].item_id)
+    if config.enforced is None:
+        return outcome
+    return _with_confinement(outcome, config, getattr(result, "confinement", None))
+
+
+def _with_confinement(
+    outcome: Outcome, config: ExecutionConfig, report: ConfinementReport | None
+) -> Outcome:
+    """Add what was enforced to the metadata, unless the process was not started."""
+    if report is None and config.primitive_id == SUBPROCESS:
+        return outcome
+    enforced = {**(config.enforced or {}), **({} if report is None else report.enforced)}
+    missing = [*config.missing, *(() if report is None else report.missing)]
+    for one in missing:
+        enforced.pop(one.part, None)
+    listed = [{"part": one.part, "reason": one.reason} for one in missing]
+    note = {"enforced": enforced, "missing": listed}
+    return replaced(outcome, metadata={**outcome.metadata, "confinement": note})
 
 
 def _of_process(
@@ -69,6 +91,8 @@ def _of_process(
         "background_ended": result.background_ended,
         "survivors": list(result.survivors),
         "output_error": result.output_error,
+        "autopsy": result.autopsy,
+        "limit": result.limit,
     }
     metadata.update((name, note) for name, note in notes.items() if note)
     data = _NO_JSON if result.truncated_stdout else _parse_json(result.stdout)
@@ -88,9 +112,12 @@ def _of_process(
         return Outcome(success=True, data=data, metadata=metadata)
     error_type, error, hint = _process_failure(result, config, chain)
     metadata.update(error_type=error_type, hint=hint)
-    return Outcome(
-        success=False, data=data, error=f"{error}; {hint}" if hint else error, metadata=metadata
-    )
+    error = f"{error}; {hint}" if hint else error
+    if result.autopsy is not None:
+        from rye.executor.run.autopsy import autopsy_lines
+
+        error = "\n".join((error, *autopsy_lines(result.autopsy)))
+    return Outcome(success=False, data=data, error=error, metadata=metadata)
 
 
 def _process_failure(
@@ -101,8 +128,14 @@ def _process_failure(
     if result.timed_out:
         return "ToolTimedOut", f"{name}: {last_line}", "raise the timeout, or reduce the work"
     if result.tree_known_by == "not_started":
+        if _NOT_ENFORCED in last_line:
+            refused = not_enforced(chain[0].item_id, last_line.partition(_NOT_ENFORCED)[2])
+            return type(refused).__name__, refused.reason, refused.hint
         error_type, hint = _not_started(config, chain)
         return error_type, f"{name} could not be started: {last_line}", hint
+    if result.limit:
+        error = f"{name} was ended: {last_line}"
+        return "ToolFailed", error, f"see permissions.limits.{result.limit} of the tool"
     end = f"signal {result.signal}" if result.signal else f"exit code {result.return_code}"
     return "ToolFailed", f"{name} ended with {end}" + (f": {last_line}" if last_line else ""), ""
 
@@ -141,10 +174,8 @@ def _of_request(result: HttpResult, chain: Sequence[ChainElement]) -> Outcome:
     if result.success:
         return Outcome(success=True, data=result.body, metadata=metadata)
     error = f"{chain[0].item_id!r}: {result.error}"
-    # An error of the primitive ends in a hint. The reason of a status comes from the server.
-    refused = result.status_code >= 400
-    _, found, hint = ("", "", "") if refused else error.rpartition("; ")
-    if not found:
+    hint = result.hint
+    if not hint:
         hint = _after_status(result.status_code, chain)
         error = f"{error}; {hint}"
     metadata.update(error_type="RequestFailed", hint=hint)

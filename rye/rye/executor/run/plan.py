@@ -13,8 +13,8 @@ from rye.context import Context
 from rye.executor.chain.build import describe_chain
 from rye.executor.config.build import ExecutionConfig, build_execution_config
 from rye.executor.config.http import shown_request
+from rye.executor.config.inert import is_shell
 from rye.executor.config.merge import interpreter_variables
-from rye.executor.config.shells import is_shell
 from rye.executor.run.outcome import Outcome
 from rye.executor.run.prepare import PreparedCall
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
@@ -64,7 +64,7 @@ def planned(call: PreparedCall, context: Context) -> Outcome:
 def _masked_config(call: PreparedCall, context: Context) -> ExecutionConfig:
     """The config with ``${NAME}`` for each value of the environment.
 
-    Interpreters keep their values, and so do shells, which decide what is quoted.
+    Interpreters keep their values, and so do shells, whose scripts may contain ``${VAR}``.
     """
     env = call.environment
     shown = interpreter_variables(call.chain)

@@ -2,8 +2,8 @@
 
 ::
 
-    resolve → lock → chain → confirm → validate → anchor → dependencies      verify()
-    → parameters → environment → config                                     complete()
+    resolve → lock → chain → confirm → validate → anchor → dependencies → pins   verify()
+    → parameters → environment → config → permissions                        complete()
 
 Every way to a tool goes through here: ``execute()``, the blocking call and a dry run prepare it;
 ``rye lock``, ``rye chain`` and ``rye show`` verify it. A pin can therefore never accept what a call
@@ -17,19 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from lilux.record import Record, field
+from lilux.record import Record, field, replaced
 
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, resolve_anchor
 from rye.executor.chain.build import Chain, ChainBuilder
-from rye.executor.chain.dependencies import verify_dependencies
+from rye.executor.chain.dependencies import PROJECT, verify_dependencies
+from rye.executor.chain.project_files import PinnedFiles
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.chain.validate import ChainValidator
 from rye.executor.config.build import ConfigBuilder, ExecutionConfig
 from rye.executor.config.environment import ChainEnvironment, Environments
+from rye.executor.config.named_files import NamedFiles
 from rye.executor.locks.file import LockfileResolver, StoredLock
 from rye.executor.locks.guard import LockGuard
+from rye.executor.run.confine import Confining, Widening
 from rye.executor.run.parameters import ParameterGate, check_timeout
+from rye.permissions.settings import REFUSE, UserSettings
+from rye.spaces.ids import SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +50,12 @@ class CallOptions(Record, frozen=True, kw_only=True):
     """Refuse a tool without a lockfile, whatever ``use_lockfile`` says."""
     timeout: float | None = None
     """Seconds; takes precedence over the timeout of the chain."""
+    widening: Widening | None = None
+    """What a person allows for this call beyond the permissions of the tool."""
+    unenforced: str = REFUSE
+    """What to do with permissions that cannot be enforced, unless the user's settings say."""
+    confined: bool = True
+    """Confine the tool to its permissions. False only for `rye permissions learn`."""
 
     @property
     def locked(self) -> bool:
@@ -61,6 +72,10 @@ class VerifiedChain(Record, frozen=True, kw_only=True):
     anchor: Anchor | None
     dependencies: Mapping[str, str]
     """Name → content hash of every other file that runs with the chain."""
+    needs_lock: bool = False
+    """True if it runs files that only a lockfile vouches for; see ``chain/project_files.py``."""
+    needs_cwd: bool = False
+    """True if the files that it names depend on the working directory of the call."""
 
 
 class PreparedCall(Record, frozen=True, kw_only=True):
@@ -76,6 +91,8 @@ class PreparedCall(Record, frozen=True, kw_only=True):
     config: ExecutionConfig
     """What the primitive is called with."""
     options: CallOptions
+    programs: tuple[str, ...] = ()
+    """The programs outside the project, for the lockfile of a first success."""
 
     @property
     def needs_lock(self) -> bool:
@@ -86,7 +103,9 @@ class PreparedCall(Record, frozen=True, kw_only=True):
 class Preparer:
     """The parts that prepare calls, with what they remember from one call to the next."""
 
-    def __init__(self, context: Context, primitives: Container[str]) -> None:
+    def __init__(
+        self, context: Context, primitives: Container[str], *, confined_only: bool = False
+    ) -> None:
         self.context = context
         self.library = Library(context)
         self.chains = ChainBuilder(primitives)
@@ -98,8 +117,15 @@ class Preparer:
         )
         self.locks = LockGuard(self.lockfiles)
         self.parameters = ParameterGate(self.library.disk_cache)
-        self.environments = Environments(context)
+        self.pinned_files = PinnedFiles(context.project_path)
+        self.named_files = NamedFiles(context)
+        self.environments = Environments(context, self.library.disk_cache)
         self.configs = ConfigBuilder(context)
+        self.confining = Confining(
+            context,
+            UserSettings(context, self.library.disk_cache),
+            confined_only=confined_only,
+        )
 
     def flush(self) -> None:
         """Write what the next process can use to the disk cache."""
@@ -152,8 +178,27 @@ class Preparation:
         parts = self._preparer
         chain, anchor = verified.chain, verified.anchor
         self.chain = chain
+        if verified.needs_lock and verified.lock is None:
+            parts.locks.refuse_unlocked(chain[0], verified.dependencies)
+        if verified.needs_lock:
+            pinned = next(name for name in verified.dependencies if name.startswith(PROJECT))
+            parts.environments.admit_pinned(chain, pinned.removeprefix(PROJECT))
         given = parts.parameters.admit(chain[0], parameters)
         environment = parts.environments.resolve(chain)
+        programs: tuple[str, ...] = ()
+        if verified.lock is None and self._options.locked:
+            from rye.executor.config.programs import outside_programs
+
+            programs = outside_programs(chain, anchor, parts.context, environment.env)
+        config = parts.configs.build(
+            chain, given, environment, anchor, timeout=self._options.timeout
+        )
+        if verified.needs_cwd:
+            cwd = config.config.get("cwd")
+            parts.named_files.require_pinned(chain, anchor, verified.dependencies, cwd)
+        config = self._without_shim(config, chain)
+        if self._options.confined:
+            config = parts.confining.confine(chain, anchor, environment, config, self._options)
         return PreparedCall(
             chain=chain,
             lock=verified.lock,
@@ -161,11 +206,23 @@ class Preparation:
             dependencies=verified.dependencies,
             parameters=given,
             environment=environment,
-            config=parts.configs.build(
-                chain, given, environment, anchor, timeout=self._options.timeout
-            ),
+            config=config,
             options=self._options,
+            programs=programs,
         )
+
+    def _without_shim(self, config: ExecutionConfig, chain: Chain) -> ExecutionConfig:
+        """Replace a command that is a version manager's shim by its program.
+
+        The caller of a primitive names the program, and gets what it names.
+        """
+        if config.primitive_id != SUBPROCESS or len(chain) == 1:
+            return config
+        command, path = config.config["command"], config.config["env"].get("PATH", "")
+        program = self._preparer.environments.behind_command(chain, command, path)
+        if program == command:
+            return config
+        return replaced(config, config={**config.config, "command": program})
 
     def verify(self, *, few: bool = False) -> VerifiedChain:
         """Verify everything that would run, without parameters and without an interpreter.
@@ -186,6 +243,17 @@ class Preparation:
             parts.validator.require_valid(chain)
         anchor = resolve_anchor(chain, parts.context)
         dependencies = verify_dependencies(chain, anchor, snapshot.verify_file, few=few)
+        pins = parts.pinned_files.digests(chain, few=few)
+        if pins:
+            dependencies = {**dependencies, **pins}
+        needs_cwd = parts.named_files.require_pinned(chain, anchor, dependencies)
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
-        return VerifiedChain(chain=chain, lock=lock, anchor=anchor, dependencies=dependencies)
+        return VerifiedChain(
+            chain=chain,
+            lock=lock,
+            anchor=anchor,
+            dependencies=dependencies,
+            needs_lock=bool(pins),
+            needs_cwd=needs_cwd,
+        )

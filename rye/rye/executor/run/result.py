@@ -18,7 +18,8 @@ class ExecutionResult(Record, frozen=True, kw_only=True):
     and ``return_code``, or the body of a response. ``chain`` lists the elements as dicts with
     ``item_id``, ``space``, ``path``, ``version``, ``executor_id``, ``integrity``, ``signer``.
     ``metadata`` contains ``error_type`` and ``hint`` for a failure, ``return_code``, ``timed_out``,
-    ``truncated`` and similar fields for a run, and ``plan`` for a dry run.
+    ``truncated``, ``autopsy`` (what the processes waited for when the time was over) and similar
+    fields for a run, and ``plan`` for a dry run.
     """
 
     success: bool

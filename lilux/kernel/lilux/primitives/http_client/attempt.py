@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lilux.primitives.http_client.config import HttpConfig
 from lilux.primitives.http_client.exchange import (
@@ -23,6 +23,16 @@ from lilux.primitives.http_client.sse import SseEventTooLargeError, SseParser
 
 if TYPE_CHECKING:
     import httpx2
+
+
+class Failure(NamedTuple):
+    """Why a response is not usable, and what to do next, if that is known."""
+
+    reason: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.hint}" if self.hint else self.reason
 
 
 async def read_response(
@@ -67,17 +77,18 @@ async def stream_response(
                 if problem is not None:
                     body = await read_body(response, config.max_body_bytes)
                     result = _result(response, request, config, body)
-                    result.success, result.error = False, problem
+                    result.success, result.error, result.hint = False, str(problem), problem.hint
                     return result
-            error = await _dispatch(response, request, config, fan, seconds)
+            failure = await _dispatch(response, request, config, fan, seconds)
     return HttpResult(
-        success=error is None,
+        success=failure is None,
         status_code=response.status_code,
         body=fan.events,
         headers=header_dict(response),
         duration_ms=0,
-        error=error,
+        error=None if failure is None else str(failure),
         truncated=fan.truncated,
+        hint="" if failure is None else failure.hint,
     )
 
 
@@ -87,8 +98,8 @@ async def _dispatch(
     config: HttpConfig,
     fan: SinkFan,
     seconds: float,
-) -> str | None:
-    """Read to the end of the stream; returns the error that ended it early, or ``None``."""
+) -> Failure | None:
+    """Read to the end of the stream; returns the failure that ended it early, or ``None``."""
     parser = SseParser(config.max_event_bytes)
     silence = f"stream was silent for {seconds:g} seconds"
     try:
@@ -104,51 +115,53 @@ async def _dispatch(
                 for event in parser.feed(chunk):
                     await fan.write(event.data, seconds=config.timeout)
                     if not fan.alive:
-                        return "every sink failed; see sink_errors"
+                        return Failure("every sink failed", "see sink_errors")
     except SseEventTooLargeError:
-        return (
-            f"an event is larger than max_event_bytes ({config.max_event_bytes}); "
-            "raise it or request smaller events"
+        return Failure(
+            f"an event is larger than max_event_bytes ({config.max_event_bytes})",
+            "raise it or request smaller events",
         )
     except TimeoutError:
         if not whole.expired():
             raise
-        return (
-            f"stream took longer than stream_timeout ({config.stream_timeout:g} seconds); raise it"
+        return Failure(
+            f"stream took longer than stream_timeout ({config.stream_timeout:g} seconds)",
+            "raise it",
         )
-    except RequestFailedError as failure:
-        return str(failure)
+    except RequestFailedError as error:
+        return Failure(error.reason, error.hint)
 
 
-def _stream_problem(response: "httpx2.Response", request: PreparedRequest) -> str | None:
+def _stream_problem(response: "httpx2.Response", request: PreparedRequest) -> Failure | None:
     if not 200 <= response.status_code < 300:
-        return status_error(response, request)
+        return Failure(status_error(response, request))
     content_type = header_dict(response).get("content-type", "")
     if media_type(content_type) in ("", "text/event-stream"):
         return None
     # Scrubbed first: a credential is not recognised after splitting and lower-casing.
     shown = media_type(request.secrets.scrub(content_type))[:100]
-    return f"expected a text/event-stream, got {shown}; use mode sync for this address"
+    return Failure(f"expected a text/event-stream, got {shown}", "use mode sync for this address")
 
 
 def _result(
     response: "httpx2.Response", request: PreparedRequest, config: HttpConfig, body: Body
 ) -> HttpResult:
     headers = header_dict(response)
-    error: str | None = None
+    failure: Failure | None = None
     if not 200 <= response.status_code < 400:
-        error = status_error(response, request)
+        failure = Failure(status_error(response, request))
     elif body.truncated:
-        error = (
-            f"response body is larger than max_body_bytes ({config.max_body_bytes}); "
-            "raise it or request less"
+        failure = Failure(
+            f"response body is larger than max_body_bytes ({config.max_body_bytes})",
+            "raise it or request less",
         )
     return HttpResult(
-        success=error is None,
+        success=failure is None,
         status_code=response.status_code,
         body=parse_body(response, headers, body),
         headers=headers,
         duration_ms=0,
-        error=error,
+        error=None if failure is None else str(failure),
         truncated=body.truncated,
+        hint="" if failure is None else failure.hint,
     )

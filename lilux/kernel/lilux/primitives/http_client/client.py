@@ -18,6 +18,7 @@ from typing import Any, Self
 from lilux.primitives.errors import ConfigurationError
 from lilux.primitives.http_client.attempt import read_response, stream_response
 from lilux.primitives.http_client.config import HttpConfig, InvalidConfigError, parse_config
+from lilux.primitives.http_client.exchange import RequestFailedError
 from lilux.primitives.http_client.pool import ClientPool
 from lilux.primitives.http_client.request import prepare_request
 from lilux.primitives.http_client.result import HttpResult
@@ -72,10 +73,10 @@ class HttpClientPrimitive:
         fan = SinkFan(sinks)
         try:
             if problem is not None:
-                raise InvalidConfigError(problem)
+                raise problem
             result = await self._call(parse_config(config, params), params, fan)
         except (InvalidConfigError, ConfigurationError) as error:
-            result = _failed(str(error), attempts=0)
+            result = _failed(error, attempts=0)
         finally:
             await fan.close()
         result.sink_errors = fan.errors()
@@ -101,21 +102,25 @@ class HttpClientPrimitive:
         outcome = await run_with_retries(
             attempt, policy=config.retry, seconds=config.timeout, timing=self._timing
         )
-        result = outcome.result or _failed(str(outcome.failure), attempts=outcome.attempts)
-        result.attempts = outcome.attempts
+        end, attempts = outcome
+        result = end if isinstance(end, HttpResult) else _failed(end, attempts=attempts)
+        result.attempts = attempts
         if stream:
             result.stream_events_count = fan.count
             result.stream_destinations = fan.names
         return result
 
 
-def _failed(error: str, *, attempts: int) -> HttpResult:
+def _failed(
+    error: InvalidConfigError | ConfigurationError | RequestFailedError, *, attempts: int
+) -> HttpResult:
     return HttpResult(
         success=False,
         status_code=0,
         body=None,
         headers={},
         duration_ms=0,
-        error=error,
+        error=str(error),
         attempts=attempts,
+        hint=error.hint,
     )

@@ -32,7 +32,15 @@ T = TypeVar("T")
 
 
 class InvalidConfigError(ValueError):
-    """A key of the configuration is invalid; the message begins with its name."""
+    """A key of the configuration is invalid; the message begins with its name.
+
+    Its text is ``reason``, then ``hint``: what to do next.
+    """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(f"{reason}; {hint}" if hint else reason)
+        self.reason = reason
+        self.hint = hint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +96,7 @@ def parse_config(config: Mapping[str, Any], params: Mapping[str, Any]) -> HttpCo
     if not isinstance(config, Mapping):
         raise InvalidConfigError(f"config: expected a dict, got {type(config).__name__}")
     if config.get("url") is None:
-        raise InvalidConfigError("url: required; pass the address to request")
+        raise InvalidConfigError("url: required", "pass the address to request")
     timeout = _seconds(config, "timeout", DEFAULT_TIMEOUT)
     mode_source = config if config.get("mode") is not None else params
     return HttpConfig(
@@ -114,12 +122,12 @@ def _retry(retry: dict[str, Any], timeout: float) -> RetryPolicy:
     for index, status in enumerate(on_status):
         if not _is_int(status) or not 400 <= status <= 599:
             raise InvalidConfigError(
-                f"retry.on_status[{index}]: expected a status from 400 to 599; "
-                "list the error statuses to retry"
+                f"retry.on_status[{index}]: expected a status from 400 to 599",
+                "list the error statuses to retry",
             )
     attempts = _positive_int(retry, "max_attempts", 3 if retry else 1, "retry.")
     if attempts > _MAX_ATTEMPTS:
-        raise InvalidConfigError(f"retry.max_attempts: at most {_MAX_ATTEMPTS}; lower it")
+        raise InvalidConfigError(f"retry.max_attempts: at most {_MAX_ATTEMPTS}", "lower it")
     return RetryPolicy(
         max_attempts=attempts,
         backoff=_choice(retry, "backoff", "exponential", "linear", "retry."),
@@ -133,13 +141,13 @@ def _auth(auth: dict[str, Any]) -> AuthTemplate | None:
         return None
     kind = auth.get("type")
     if kind not in ("bearer", "api_key"):
-        raise InvalidConfigError("auth.type: expected 'bearer' or 'api_key'; choose one of them")
+        raise InvalidConfigError("auth.type: expected 'bearer' or 'api_key'", "choose one of them")
     name = "token" if kind == "bearer" else "key"
     credential = auth.get(name)
     if not isinstance(credential, str):
         raise InvalidConfigError(
-            f"auth.{name}: expected a string for type '{kind}'; "
-            f'write, for example, {name}: "${{API_KEY}}"'
+            f"auth.{name}: expected a string for type '{kind}'",
+            f'write, for example, {name}: "${{API_KEY}}"',
         )
     default = "Authorization" if kind == "bearer" else "X-API-Key"
     return AuthTemplate(
@@ -153,14 +161,14 @@ def _auth(auth: dict[str, Any]) -> AuthTemplate | None:
 def _header_templates(headers: dict[Any, Any]) -> dict[str, Any]:
     for name in headers:
         if not isinstance(name, str):
-            raise InvalidConfigError("headers: every name must be a string; quote it")
+            raise InvalidConfigError("headers: every name must be a string", "quote it")
     return headers
 
 
 def _variables(env: dict[Any, Any]) -> dict[str, str]:
     for name, value in env.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidConfigError(f"env.{name}: expected a string; quote it")
+            raise InvalidConfigError(f"env.{name}: expected a string", "quote it")
     return env
 
 
@@ -186,7 +194,7 @@ def _choice(source: Mapping[str, Any], key: str, default: C, other: C, prefix: s
         if value == choice:
             return choice
     raise InvalidConfigError(
-        f"{prefix}{key}: expected '{default}' or '{other}'; choose one of them"
+        f"{prefix}{key}: expected '{default}' or '{other}'", "choose one of them"
     )
 
 
@@ -199,7 +207,7 @@ def _seconds(source: Mapping[str, Any], key: str, default: float, prefix: str = 
     try:
         return float(value)
     except OverflowError:
-        raise InvalidConfigError(f"{prefix}{key}: too many seconds; lower it") from None
+        raise InvalidConfigError(f"{prefix}{key}: too many seconds", "lower it") from None
 
 
 def _positive_int(source: Mapping[str, Any], key: str, default: int, prefix: str = "") -> int:

@@ -27,10 +27,15 @@ _UNUSABLE_CHARSETS = frozenset(
 
 
 class RequestFailedError(Exception):
-    """No usable response; ``retryable`` if the same request may succeed later."""
+    """No usable response; ``retryable`` if the same request may succeed later.
 
-    def __init__(self, message: str, *, retryable: bool) -> None:
-        super().__init__(message)
+    Its text is ``reason``, then ``hint``: what to do next.
+    """
+
+    def __init__(self, reason: str, hint: str, *, retryable: bool) -> None:
+        super().__init__(f"{reason}; {hint}")
+        self.reason = reason
+        self.hint = hint
         self.retryable = retryable
 
 
@@ -49,36 +54,38 @@ def foreign_errors(request: PreparedRequest, *, limit: str) -> Iterator[None]:
         raise
     except (TimeoutError, httpx2.TimeoutException):
         raise RequestFailedError(
-            f"{limit}: {label}; raise the limit or check the server", retryable=True
+            f"{limit}: {label}", "raise the limit or check the server", retryable=True
         ) from None
     except httpx2.ConnectError as error:
         raise RequestFailedError(
-            f"could not connect: {label}: {_detail(error, secrets)}; "
+            f"could not connect: {label}: {_detail(error, secrets)}",
             "check the address and that the server is up",
             retryable=True,
         ) from None
     except (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol):
         # Their texts quote headers, which may contain credentials.
         raise RequestFailedError(
-            f"could not be sent: {label}; check the headers and the url", retryable=False
+            f"could not be sent: {label}", "check the headers and the url", retryable=False
         ) from None
     except httpx2.InvalidURL:
         # The requested address was parsed before, so this is the address of a redirect.
         raise _redirect_refused(request) from None
     except httpx2.DecodingError as error:
         raise RequestFailedError(
-            f"response could not be decoded: {label}: {_detail(error, secrets)}; check the server",
+            f"response could not be decoded: {label}: {_detail(error, secrets)}",
+            "check the server",
             retryable=True,
         ) from None
     except httpx2.RequestError as error:
         raise RequestFailedError(
-            f"connection broke: {label}: {_detail(error, secrets)}; check the server",
+            f"connection broke: {label}: {_detail(error, secrets)}",
+            "check the server",
             retryable=True,
         ) from None
     except Exception as error:
         # The library does not translate all errors of its dependencies (h11, anyio, idna).
         raise RequestFailedError(
-            f"request failed: {label}: {type(error).__name__}; "
+            f"request failed: {label}: {type(error).__name__}",
             "check the url, and that the client was not closed during the request",
             retryable=False,
         ) from error
@@ -103,7 +110,7 @@ async def open_response(
             redirects += 1
             if redirects > _MAX_REDIRECTS:
                 raise RequestFailedError(
-                    f"redirected more than {_MAX_REDIRECTS} times: {request.label}; "
+                    f"redirected more than {_MAX_REDIRECTS} times: {request.label}",
                     "request the final address",
                     retryable=False,
                 )
@@ -162,7 +169,7 @@ def redirected(request: PreparedRequest, status: int, location: str) -> Prepared
     if url.origin != request.url.origin:
         if content is not None:
             raise RequestFailedError(
-                f"redirect refused: {request.label}: the body would go to another origin; "
+                f"redirect refused: {request.label}: the body would go to another origin",
                 "request the final address",
                 retryable=False,
             )
@@ -172,7 +179,7 @@ def redirected(request: PreparedRequest, status: int, location: str) -> Prepared
 
 def _redirect_refused(request: PreparedRequest) -> RequestFailedError:
     return RequestFailedError(
-        f"redirect refused: {request.label}: the new address is not http or https; "
+        f"redirect refused: {request.label}: the new address is not http or https",
         "request the final address",
         retryable=False,
     )

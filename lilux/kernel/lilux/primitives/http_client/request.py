@@ -27,6 +27,7 @@ from lilux.primitives.http_client.config import (
     InvalidConfigError,
 )
 from lilux.templating import (
+    ParameterTextError,
     Placeholder,
     env_value,
     param_text,
@@ -130,15 +131,15 @@ def parse_url(text: str) -> "httpx2.URL":
         url = httpx2.URL(text)
     except (httpx2.InvalidURL, ValueError, TypeError):
         raise InvalidConfigError(
-            "url: is not a valid address; check host, port and characters"
+            "url: is not a valid address", "check host, port and characters"
         ) from None
     if url.scheme not in ("http", "https") or not url.host:
         raise InvalidConfigError(
-            "url: must begin with http:// or https:// and a host; "
-            "a {param} for that part has to be the whole url"
+            "url: must begin with http:// or https:// and a host",
+            "a {param} for that part has to be the whole url",
         )
     if url.port is not None and not 1 <= url.port <= 65535:
-        raise InvalidConfigError("url: the port is not between 1 and 65535; correct it")
+        raise InvalidConfigError("url: the port is not between 1 and 65535", "correct it")
     return url
 
 
@@ -179,17 +180,19 @@ class _Headers:
 
     def set(self, where: str, name: str, value: str) -> None:
         if not re.fullmatch(_HEADER_NAME, name):
-            raise InvalidConfigError(f"{where}: not a valid header name; use letters, digits and -")
+            raise InvalidConfigError(
+                f"{where}: not a valid header name", "use letters, digits and -"
+            )
         if name.lower() in _FRAMING_HEADERS:
-            raise InvalidConfigError(f"{where}: is set automatically; remove it")
+            raise InvalidConfigError(f"{where}: is set automatically", "remove it")
         if re.search(_CONTROL, value):
             raise InvalidConfigError(
-                f"{where}: contains a line break or control character; remove it"
+                f"{where}: contains a line break or control character", "remove it"
             )
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise InvalidConfigError(f"{where}: {_reason(error)}") from None
+            raise _invalid(where, error) from None
         self._items[name.lower()] = (name, value.strip(" \t"))
 
     def default(self, name: str, value: str) -> None:
@@ -209,7 +212,7 @@ def _render_url(template: str, params: Mapping[str, Any], env: Mapping[str, str]
         url = params.get(whole.name)
         if not isinstance(url, str):
             raise InvalidConfigError(
-                f"url: parameter '{whole.name}' must be a string; pass an address"
+                f"url: parameter '{whole.name}' must be a string", "pass an address"
             )
         return url
     inserted = False
@@ -227,12 +230,12 @@ def _render_url(template: str, params: Mapping[str, Any], env: Mapping[str, str]
     try:
         url = substitute(template, fill)
     except ValueError as error:
-        raise InvalidConfigError(f"url: {_reason(error)}") from None
+        raise _invalid("url", error) from None
     path = re.split(r"[?#]", url, maxsplit=1)[0]
     if inserted and not _DOT_SEGMENTS.isdisjoint(path.split("/")):
         raise InvalidConfigError(
-            "url: a parameter creates a path segment '.' or '..', which would change the path; "
-            "pass a plain name"
+            "url: a parameter creates a path segment '.' or '..', which would change the path",
+            "pass a plain name",
         )
     return url
 
@@ -244,9 +247,9 @@ def _render_field(
         value = render(template, params=params, env=env)
         return None if value is None else param_text(where, value)
     except RecursionError:
-        raise InvalidConfigError(f"{where}: is nested too deeply; flatten it") from None
+        raise InvalidConfigError(f"{where}: is nested too deeply", "flatten it") from None
     except ValueError as error:
-        raise InvalidConfigError(f"{where}: {_reason(error)}") from None
+        raise _invalid(where, error) from None
 
 
 def _credential(auth: AuthTemplate, params: Mapping[str, Any], env: Mapping[str, str]) -> str:
@@ -262,10 +265,10 @@ def _credential(auth: AuthTemplate, params: Mapping[str, Any], env: Mapping[str,
     substitute(auth.credential, note)
     if names:
         raise InvalidConfigError(
-            f"{auth.where}: the environment variable {' and '.join(names)} is not set or empty; "
-            "set it or write a default"
+            f"{auth.where}: the environment variable {' and '.join(names)} is not set or empty",
+            "set it or write a default",
         )
-    raise InvalidConfigError(f"{auth.where}: is empty; pass a credential")
+    raise InvalidConfigError(f"{auth.where}: is empty", "pass a credential")
 
 
 def _content(
@@ -279,7 +282,7 @@ def _content(
         return None
     if method in ("GET", "HEAD", "OPTIONS"):
         raise InvalidConfigError(
-            f"body: not allowed with {method}; use POST, PUT, PATCH or DELETE, or remove it"
+            f"body: not allowed with {method}", "use POST, PUT, PATCH or DELETE, or remove it"
         )
     try:
         body = render(template, params=params, env=env)
@@ -296,18 +299,18 @@ def _content(
         headers.default("Content-Type", "application/json")
         return _json(body).encode("utf-8")
     except RecursionError:
-        raise InvalidConfigError("body: is nested too deeply; flatten it") from None
+        raise InvalidConfigError("body: is nested too deeply", "flatten it") from None
     except ValueError as error:
-        raise InvalidConfigError(f"body: {_reason(error)}") from None
+        raise _invalid("body", error) from None
 
 
 def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
-        raise ValueError(
-            "contains a value that JSON cannot express (such as NaN, bytes, a set or a loop); "
-            "convert it first"
+        raise InvalidConfigError(
+            "contains a value that JSON cannot express (such as NaN, bytes, a set or a loop)",
+            "convert it first",
         ) from None
 
 
@@ -321,8 +324,11 @@ def _remember_url(url: "httpx2.URL", secrets: Secrets) -> None:
         secrets.add(quote(value, safe=""))
 
 
-def _reason(error: ValueError) -> str:
-    """Return the text of an error; that of a ``UnicodeError`` would quote the value."""
+def _invalid(where: str, error: ValueError) -> InvalidConfigError:
+    """Return the error for a key; the text of a ``UnicodeError`` would quote the value."""
     if isinstance(error, UnicodeError):
-        return "contains text that is not valid Unicode; correct it"
-    return str(error)
+        reason = "contains text that is not valid Unicode"
+        return InvalidConfigError(f"{where}: {reason}", "correct it")
+    if isinstance(error, InvalidConfigError | ParameterTextError):
+        return InvalidConfigError(f"{where}: {error.reason}", error.hint)
+    return InvalidConfigError(f"{where}: {error}")

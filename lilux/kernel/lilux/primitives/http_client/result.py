@@ -32,3 +32,5 @@ class HttpResult:
     """True if the body, or the events of a ``ReturnSink``, are not complete."""
     sink_errors: list[str] | None = None
     """One line for each sink that failed or dropped events, starting with its class name."""
+    hint: str = ""
+    """What to do next; ``error`` ends in it. Empty for a status, whose reason is the server's."""

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lilux.primitives.http_client.config import RetryPolicy
 from lilux.primitives.http_client.exchange import RequestFailedError
@@ -19,12 +20,10 @@ class Timing:
     sleep: Callable[[float], Awaitable[object]] = field(default=asyncio.sleep)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """The end of the last attempt, a result or a failure, and the number of attempts."""
+class Outcome(NamedTuple):
+    """The end of the last attempt, and the number of attempts."""
 
-    result: HttpResult | None = None
-    failure: RequestFailedError | None = None
+    end: HttpResult | RequestFailedError
     attempts: int
 
 
@@ -50,11 +49,11 @@ async def run_with_retries(
         try:
             result = await attempt(min(seconds, remaining))
         except RequestFailedError as failure:
-            outcome = Outcome(failure=failure, attempts=attempts)
+            outcome = Outcome(failure, attempts)
             if not failure.retryable:
                 return outcome
         else:
-            outcome = Outcome(result=result, attempts=attempts)
+            outcome = Outcome(result, attempts)
             if result.status_code not in policy.on_status:
                 return outcome
             requested = retry_after(result.headers, now=timing.wall())

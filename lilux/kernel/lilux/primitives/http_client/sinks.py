@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from lilux.primitives.http_client.config import InvalidConfigError
+
 SINKS_KEY = "__sinks"
 _CLOSE_SECONDS = 5.0
 _MAX_DETAIL = 500
@@ -162,26 +164,27 @@ class SinkFan:
         self._failed.setdefault(index, (what, detail))
 
 
-def sort_sinks(params: Any) -> tuple[list[Any], str | None]:
+def sort_sinks(params: Any) -> tuple[list[Any], InvalidConfigError | None]:
     """Return the usable sinks of ``params``, and the first problem, if any.
 
     The usable sinks are returned even then, since they must be closed.
     """
     if not isinstance(params, Mapping):
-        return [], f"params: expected a dict, got {type(params).__name__}"
+        return [], InvalidConfigError(f"params: expected a dict, got {type(params).__name__}")
     value = params.get(SINKS_KEY)
     if value is None:
         return [], None
     if not isinstance(value, (list, tuple)):
-        return [], f"{SINKS_KEY}: expected a list of sinks, got {type(value).__name__}"
+        reason = f"{SINKS_KEY}: expected a list of sinks, got {type(value).__name__}"
+        return [], InvalidConfigError(reason)
     usable: list[Any] = []
-    problem: str | None = None
+    problem: InvalidConfigError | None = None
     for index, sink in enumerate(value):
         if callable(getattr(sink, "write", None)) and callable(getattr(sink, "close", None)):
             usable.append(sink)
         elif problem is None:
-            problem = (
-                f"{SINKS_KEY}[{index}]: {type(sink).__name__} is not a sink; "
-                "it needs async write(data) and close()"
+            problem = InvalidConfigError(
+                f"{SINKS_KEY}[{index}]: {type(sink).__name__} is not a sink",
+                "it needs async write(data) and close()",
             )
     return usable, problem

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import session
 from lilux.primitives.subprocess.binary import connection_failed, start_helper, wait_for_end
+from lilux.primitives.subprocess.output import OnAutopsy
 from lilux.primitives.subprocess.session import Call, Output, Session, connection_lost
 from lilux.primitives.subprocess.wire import Answer
 
@@ -53,10 +54,10 @@ class HelperProcess:
         self._end()
 
     def kill(self) -> None:
-        """Kill a helper that does not answer; its guardian process ends the jobs."""
+        """End a helper that does not answer, and kill it if it does not end soon."""
         if self._end.detach() is not None:
             self.socket.close()
-            wait_for_end(self.pid, patience=0)
+            wait_for_end(self.pid, session.GIVEN_UP_END_SECONDS)
 
     def forget(self) -> None:
         """Close the socket in a forked child, without ending the helper of the parent."""
@@ -126,12 +127,14 @@ class Helper:
         fields: Mapping[str, Any],
         payload: bytes = b"",
         sink: OutputSink | None = None,
+        on_autopsy: OnAutopsy | None = None,
     ) -> Answer:
         """Send a request and wait for its answer.
 
         If the waiting task is cancelled, the whole process tree of the job is ended before
         ``CancelledError`` is raised. Raises ``ValueError`` for a request that cannot be sent, and
         :class:`HelperError` if the helper ends or stops answering; then the tree is ended too.
+        ``on_autopsy`` gets the autopsy of a cancelled job, if the request asks for one.
         """
         call = self._session.start(fields, payload, self.loop.time())
         waiter = call.owner = _Waiter(self.loop.create_future(), sink)
@@ -142,6 +145,8 @@ class Helper:
             await waiter.future
         except asyncio.CancelledError:
             await self._cancel(call, waiter)
+            if on_autopsy is not None and call.autopsy is not None:
+                on_autopsy(call.autopsy)
             raise
         finally:
             if self._idle is not None and not self._session.calls and not self._idle.done():

@@ -61,12 +61,17 @@ def start_helper(binary: str, reading: int, writing: int) -> int:
 def wait_for_end(pid: int, patience: float) -> None:
     """Wait until a helper whose connection is closed has ended, which takes milliseconds.
 
-    After ``patience`` seconds it is killed, since it must have been stopped; then its guardian
-    process ends the jobs that remain.
+    It is continued if it was stopped, so that it notices. After ``patience`` seconds it is killed;
+    then its guardian process ends the jobs that remain.
     """
     began = time.monotonic()
     try:
-        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+        while True:
+            changed, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+            if changed and not os.WIFSTOPPED(status):
+                return
+            if changed:
+                _continue(pid)
             waited = time.monotonic() - began
             if waited >= patience:
                 os.kill(pid, _SIGKILL)
@@ -77,6 +82,12 @@ def wait_for_end(pid: int, patience: float) -> None:
     except ChildProcessError:
         # Other code in this process has waited for all children.
         return
+
+
+def _continue(pid: int) -> None:
+    from signal import SIGCONT
+
+    os.kill(pid, SIGCONT)
 
 
 def connection_failed(error: OSError) -> ConfigurationError:

@@ -19,8 +19,8 @@ from lilux.primitives.subprocess.binary import (
     start_helper,
     wait_for_end,
 )
-from lilux.primitives.subprocess.output import OnOutput, OutputCallback
-from lilux.primitives.subprocess.request import exec_request
+from lilux.primitives.subprocess.output import OnAutopsy, OnOutput, OutputCallback
+from lilux.primitives.subprocess.request import asking_for_autopsy, exec_request
 from lilux.primitives.subprocess.result import SubprocessResult, exec_result, not_started
 from lilux.primitives.subprocess.session import STREAMS, Call, Output, Session, connection_lost
 from lilux.primitives.subprocess.wire import Answer
@@ -29,6 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
+
+    from lilux.primitives.subprocess.confinement import ConfinementReport
 
 _READ_SIZE = 256 * 1024
 # A forked child closes these: one that stayed open would keep the helper of the parent alive.
@@ -74,6 +76,7 @@ class BlockingSubprocess:
         params: Mapping[str, Any] | None = None,
         *,
         on_output: OnOutput | None = None,
+        on_autopsy: OnAutopsy | None = None,
     ) -> SubprocessResult:
         """Run a job as ``SubprocessPrimitive.execute`` does, and block until it has ended.
 
@@ -82,20 +85,32 @@ class BlockingSubprocess:
         """
         try:
             request = exec_request(config, {} if params is None else params)
+            fields, data = asking_for_autopsy(request.fields, on_autopsy), request.input_data
             if not self._helper.alive:
                 self._helper.start(find_helper())
             if on_output is None:
-                return exec_result(self._helper.request(request.fields, request.input_data), None)
+                answer = self._helper.request(fields, data, on_autopsy=on_autopsy)
+                return exec_result(answer, None)
             output = OutputCallback(on_output)
-            fields = {**request.fields, "stream": True}
             answer = self._helper.request(
-                fields, request.input_data, lambda *piece: _deliver(output, *piece)
+                {**fields, "stream": True},
+                data,
+                lambda *piece: _deliver(output, *piece),
+                on_autopsy,
             )
             for stream in STREAMS:
                 _deliver(output, stream, b"", final=True)
             return exec_result(answer, output.error)
         except ValueError as error:
             return not_started(str(error))
+
+    def probe_confinement(self) -> ConfinementReport:
+        """Return which parts of a confinement this machine can enforce."""
+        from lilux.primitives.subprocess.confinement import probe_report
+
+        if not self._helper.alive:
+            self._helper.start(find_helper())
+        return probe_report(self._helper.request({"op": "probe"}).header)
 
     def close(self) -> None:
         """End the helper. May be called again; a later :meth:`execute` starts another helper."""
@@ -161,6 +176,7 @@ class BlockingHelper:
         fields: Mapping[str, Any],
         payload: bytes = b"",
         take: Callable[[str, bytes], None] | None = None,
+        on_autopsy: OnAutopsy | None = None,
     ) -> Answer:
         """Send a request and wait for its answer; ``take`` gets output while the job runs.
 
@@ -178,6 +194,8 @@ class BlockingHelper:
             raise
         except BaseException:
             self._cancel(call)
+            if on_autopsy is not None and call.autopsy is not None:
+                on_autopsy(call.autopsy)
             raise
         self._has_job = False
         return call.result()
@@ -265,7 +283,9 @@ class BlockingHelper:
             _open_pipes.discard(pipe)
         self._pipes.clear()
         if self._pid and self._has_job:
-            wait_for_end(self._pid, 0 if self._session.silent else session.END_SECONDS)
+            given_up = self._session.silent
+            patience = session.GIVEN_UP_END_SECONDS if given_up else session.END_SECONDS
+            wait_for_end(self._pid, patience)
         elif self._pid:
             _leaving.add(self._pid)
         self._pid = 0

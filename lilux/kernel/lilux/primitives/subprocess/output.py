@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lilux.primitives.subprocess.session import STREAMS
 
 OnOutput = Callable[[str, str], object]
+OnAutopsy = Callable[[Mapping[str, object]], None]
 
 
 class OutputCallback:

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from lilux.primitives.subprocess.aio import Helper, helper_of_loop
 from lilux.primitives.subprocess.binary import find_helper
-from lilux.primitives.subprocess.output import OnOutput
+from lilux.primitives.subprocess.confinement import ConfinementReport, probe_report
+from lilux.primitives.subprocess.output import OnAutopsy, OnOutput
 from lilux.primitives.subprocess.relay import OutputRelay
 from lilux.primitives.subprocess.request import (
     arguments,
+    asking_for_autopsy,
     check_pid,
     check_seconds,
     effective_env,
@@ -70,22 +72,25 @@ class SubprocessPrimitive:
         params: Mapping[str, Any] | None = None,
         *,
         on_output: OnOutput | None = None,
+        on_autopsy: OnAutopsy | None = None,
     ) -> SubprocessResult:
         """Run ``config["command"]`` and wait for it and for every process that it started.
 
         ``on_output(stream, text)`` gets output while the job runs; it may be a coroutine function.
         An invalid config gives a failed result that names the key. If the task is cancelled, the
-        whole process tree is ended first. Raises :class:`~lilux.primitives.errors.HelperError` if
-        the helper dies or stops answering.
+        whole process tree is ended first; ``on_autopsy(autopsy)``, which must not raise, gets what
+        its processes waited for, as ``SubprocessResult.autopsy`` has it after a timeout. Raises
+        :class:`~lilux.primitives.errors.HelperError` if the helper dies or stops answering.
         """
         try:
             request = exec_request(config, {} if params is None else params)
             helper = await self._helper()
+            fields, data = asking_for_autopsy(request.fields, on_autopsy), request.input_data
             if on_output is None:
-                return exec_result(await helper.request(request.fields, request.input_data), None)
+                answer = await helper.request(fields, data, on_autopsy=on_autopsy)
+                return exec_result(answer, None)
             async with OutputRelay(on_output) as relay:
-                fields = {**request.fields, "stream": True}
-                answer = await helper.request(fields, request.input_data, relay)
+                answer = await helper.request({**fields, "stream": True}, data, relay, on_autopsy)
             return exec_result(answer, relay.error)
         except ValueError as error:
             return not_started(str(error))
@@ -139,6 +144,10 @@ class SubprocessPrimitive:
         except ValueError:
             return StatusResult(pid, alive=False)
         return StatusResult(pid, header["alive"])
+
+    async def probe_confinement(self) -> ConfinementReport:
+        """Return which parts of a confinement this machine can enforce."""
+        return probe_report((await (await self._helper()).request({"op": "probe"})).header)
 
     async def _ask(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         header = (await (await self._helper()).request(fields)).header

@@ -15,10 +15,21 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 300
 # The specification takes an environment of at least this many variables to be complete.
 COMPLETE_ENV_SIZE = 50
-_OPTIONS = ("output_limit", "background", "grace", "stdout_file", "stderr_file")
+_OPTIONS = (
+    "output_limit",
+    "background",
+    "grace",
+    "stdout_file",
+    "stderr_file",
+    "autopsy",
+    "autopsy_budget",
+)
 _NUMBER = (int, float)
 _KEYS = frozenset(
-    ("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render", *_OPTIONS)
+    (
+        *("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render"),
+        *("confinement", "observe", *_OPTIONS),
+    )
 )
 
 
@@ -62,7 +73,21 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
     for key in _OPTIONS:
         if config.get(key) is not None:
             fields[key] = _checked_option(key, config[key])
+    if (confinement := config.get("confinement")) is not None:
+        # Imported here, because few jobs are confined and a short program imports little.
+        from lilux.primitives.subprocess.confinement import confinement_fields
+
+        fields["confinement"] = confinement_fields(confinement)
+    if (observe := config.get("observe")) is not None:
+        if not isinstance(observe, bool):
+            raise ValueError(f"observe must be true or false, got {type(observe).__name__}")
+        fields["observe"] = observe
     return ExecRequest(fields=fields, input_data=_input(rendered.get("input_data")))
+
+
+def asking_for_autopsy(fields: Mapping[str, Any], receiver: object) -> Mapping[str, Any]:
+    """Ask for an autopsy also before a cancelled job is ended, if there is a receiver for it."""
+    return fields if receiver is None else {"autopsy": "always", **fields}
 
 
 def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
@@ -124,7 +149,7 @@ def _input(data: Any) -> bytes:
 def _checked_option(key: str, value: Any) -> Any:
     if key.endswith("file"):
         return path_text(key, value)
-    if key == "grace":
+    if key in ("grace", "autopsy_budget"):
         check_seconds(key, value)
     elif key == "output_limit" and (isinstance(value, bool) or not isinstance(value, int)):
         raise ValueError(f"output_limit must be a number of bytes, got {type(value).__name__}")
@@ -132,6 +157,8 @@ def _checked_option(key: str, value: Any) -> Any:
         raise ValueError("output_limit must be a number of bytes of at least 0")
     elif key == "background" and value not in ("end", "keep"):
         raise ValueError("background must be 'end' or 'keep'")
+    elif key == "autopsy" and value not in ("timeout", "always", "never"):
+        raise ValueError("autopsy must be 'timeout', 'always' or 'never'")
     return value
 
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 from lilux.primitives.subprocess.wire import Answer
 from lilux.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from lilux.primitives.subprocess.confinement import ConfinementReport
+    from lilux.primitives.subprocess.observation import Observation
+
 
 class SubprocessResult(Record):
     """The result of a job."""
@@ -31,6 +39,18 @@ class SubprocessResult(Record):
     """Pids of processes that could not be ended."""
     output_error: str | None = None
     """Why output did not reach a callback or a file, if that failed."""
+    limit: str | None = None
+    """The limit of its confinement that the job exceeded: ``memory``, ``cpu``, ``processes`` or
+    ``file_size``."""
+    confinement: ConfinementReport | None = None
+    """What was enforced, if the job was confined and started."""
+    autopsy: Mapping[str, Any] | None = None
+    """What the processes waited for when the time was over: ``processes`` (each with ``pid``,
+    ``parent``, ``command``, ``state``, ``cpu_seconds``, ``memory_bytes``, ``waits_for`` and perhaps
+    ``stack``), ``unexamined``, ``output`` (the last lines), ``elapsed_ms``, and ``missing`` if
+    something could not be found out. No text contains a value of the environment."""
+    observation: Observation | None = None
+    """What the job tried, if that was asked for with ``observe`` and the job started."""
 
 
 def not_started(reason: str) -> SubprocessResult:
@@ -45,6 +65,16 @@ def exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
     header, payload = answer.header, answer.payload
     if header["kind"] == "error":
         return not_started(header["message"])
+    confinement = None
+    if "confinement" in header:
+        from lilux.primitives.subprocess.confinement import confinement_report
+
+        confinement = confinement_report(header["confinement"])
+    observation = None
+    if "observation" in header:
+        from lilux.primitives.subprocess.observation import observation_of
+
+        observation = observation_of(header["observation"])
     cut = header["stdout_bytes"]
     tree = header["tree"]
     return SubprocessResult(
@@ -61,4 +91,8 @@ def exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
         background_ended=tree["ended"],
         survivors=tuple(tree["survivors"]),
         output_error=output_error or header.get("file_error"),
+        limit=header.get("limit"),
+        confinement=confinement,
+        autopsy=header.get("autopsy"),
+        observation=observation,
     )

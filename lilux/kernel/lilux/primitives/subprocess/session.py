@@ -26,6 +26,9 @@ SILENCE_SECONDS = 5.0
 CANCEL_SECONDS = 10.0
 # A helper whose connection was closed may take this long to end its jobs and itself.
 END_SECONDS = 10.0
+# The same for a helper that was given up: it is continued if it was stopped, and then needs
+# milliseconds.
+GIVEN_UP_END_SECONDS = 1.0
 
 # The silence is divided into this many intervals, with a ping at the end of each but the last. One
 # interval is not enough: this process may itself have been stopped or busy.
@@ -73,6 +76,12 @@ class Call:
         """Record the outcome."""
         self._answer = answer
         self._error = error
+
+    @property
+    def autopsy(self) -> Mapping[str, Any] | None:
+        """What the processes waited for before they were ended, if the answer has that."""
+        found = self._answer.header.get("autopsy") if self._answer is not None else None
+        return found if _is_autopsy(found) else None
 
     def result(self) -> Answer:
         """Return the answer of an ended call.
@@ -258,10 +267,15 @@ _FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     },
     "kill": {"success": bool, "method": str, "error": _TEXT_OR_NONE},
     "status": {"alive": bool},
+    "probe": {"enforced": dict, "missing": list},
 }
 _ERROR = {"message": str}
 _TRUNCATED = {"stdout": int, "stderr": int}
+_MISSING = {"part": str, "reason": str}
 _TREE = {"known_by": str, "ended": int, "survivors": list}
+_AUTOPSY = {"processes": list, "unexamined": int, "output": dict}
+_LAST_LINES = {"stdout": str, "stderr": str}
+_PROCESS = {"pid": int, "command": str, "waits_for": str}
 
 
 def check_answer(op: str, answer: Answer) -> Answer:
@@ -273,14 +287,39 @@ def check_answer(op: str, answer: Answer) -> Answer:
         fits = (
             _has(header["truncated"], _TRUNCATED)
             and _has(header["tree"], _TREE)
+            and _is_autopsy(header.get("autopsy"))
             and 0 <= header["stdout_bytes"] <= len(answer.payload)
+            and ("confinement" not in header or _is_report(header["confinement"]))
         )
+    elif fits and fields is _FIELDS["probe"]:
+        fits = _is_report(header)
     if not fits:
         raise HelperError(
             f"lilux-proc sent an answer to {op} that this version of lilux cannot read",
             hint="install lilux and lilux-proc of the same release",
         )
     return answer
+
+
+def _is_report(report: Any) -> bool:
+    return (
+        isinstance(report, dict)
+        and _has(report, _FIELDS["probe"])
+        and all(isinstance(mechanism, str) for mechanism in report["enforced"].values())
+        and all(isinstance(one, dict) and _has(one, _MISSING) for one in report["missing"])
+    )
+
+
+def _is_autopsy(autopsy: Any) -> bool:
+    """True for a complete autopsy, and for none."""
+    if autopsy is None:
+        return True
+    return (
+        isinstance(autopsy, dict)
+        and _has(autopsy, _AUTOPSY)
+        and _has(autopsy["output"], _LAST_LINES)
+        and all(isinstance(one, dict) and _has(one, _PROCESS) for one in autopsy["processes"])
+    )
 
 
 def _has(values: Mapping[str, Any], fields: Mapping[str, type | tuple[type, ...]]) -> bool:

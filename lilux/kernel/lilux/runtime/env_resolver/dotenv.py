@@ -23,7 +23,9 @@ _MAX_NOTICES = 20
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _EXPORT_LINE = r"\s*export\s"
-# Each of these makes a program load or start something that the file chooses.
+# Each of these makes a program load or start something that the file chooses. No such list is
+# complete. A caller that works in other people's checkouts takes only the names that it needs, with
+# this list as a second line of defence.
 _LOADER_NAME = (
     r"(?:LD_|DYLD_).*|GCONV_PATH|GLIBC_TUNABLES"
     r"|BASH_ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND"

@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:d83473c4282d3dea104e288e26e3b1d8d94b423d1bf2ea39d325e7d34f5d27f3:UFcig5V9MgmcQAOe09i-smQTgF9DN4Lh2HUyQyAmH3AcBGo0cR5FriYSIOC8Deh7JzbihJLbzq1wrMO-NLxCBQ==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:ILDsMVNhbtE0PKol5qMXorgQQl2zSuopQBGkX2XU-OvJRpKdGtgOrcB6of_HYBF4p1U22gUs2WKK2NICsjGoBQ==:75d8c7e4f1ed4fb4
 """Replace text in a file."""
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ CONFIG_SCHEMA = {
             "default": False,
             "description": "Replace every occurrence",
         },
-        "allow_outside": {
-            "type": "boolean",
-            "default": False,
-            "description": "Allow a path outside the project",
-        },
     },
     "required": ["path", "old_text", "new_text"],
     "additionalProperties": False,
 }
+
+# This tool protects .env by itself, and names it in its messages.
+PERMISSIONS = {"write": ["{project_path}", "{project_path}/.env"]}
+ENV_CONFIG = {"env": {"RYE_FS_ALLOW": "${RYE_FS_ALLOW:-}"}}
 
 ANNOTATIONS = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
@@ -57,8 +56,9 @@ MAX_DIFFED = 512 * 1024
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return ``path``, the number of ``replacements`` and a unified ``diff`` of bounded size."""
-    workspace = Workspace(project_path, allow_outside=params["allow_outside"])
+    workspace = Workspace(project_path)
     real = workspace.file(params["path"])
+    workspace.check_write(params["path"], real)
     shown = workspace.shown(real)
     before = decode(read_bytes(real, shown, MAX_FILE), shown)
     old, new = _with_line_ends_of(before, params["old_text"], params["new_text"])

@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:3774733db816df4ec5b70f638ba5cacca17eac45e491154bf9952825faa9272f:1ig7RbbtcWl3BRNhVMt3IrsoorGqiWJt7eRJelo2Pkh-Bk2PO4opxy_S3B3tFHEg91S7hq2j7NemvEiL7AQwCw==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:NvsWl40YmQ9E2BvzlfE_AqfBBFEjpZjbBxkcIpL3r5vjy94dlPiEwaWX3Xm7joZz-Q2zzsQy_YB-nXwqWvHeBw==:75d8c7e4f1ed4fb4
 """Find files by a glob pattern."""
 
 from __future__ import annotations
@@ -48,22 +48,21 @@ CONFIG_SCHEMA = {
             "default": 1000,
             "description": "Maximum number of files",
         },
-        "allow_outside": {
-            "type": "boolean",
-            "default": False,
-            "description": "Allow a path outside the project",
-        },
     },
     "required": ["pattern"],
     "additionalProperties": False,
 }
+
+# This tool protects .env by itself, and names it in its messages.
+PERMISSIONS = {"read": ["{project_path}", "{project_path}/.env"]}
+ENV_CONFIG = {"env": {"RYE_FS_ALLOW": "${RYE_FS_ALLOW:-}"}}
 
 ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return sorted ``files``, relative to ``path``; ``complete`` is false if some are missing."""
-    workspace = Workspace(project_path, allow_outside=params["allow_outside"])
+    workspace = Workspace(project_path)
     real = workspace.folder(params["path"])
     wanted = pattern(params["pattern"])
     hidden = params["hidden"] or "/." in f"/{params['pattern'].removeprefix('./')}"

@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:5bea2e6f3c67442eb46d469f1adcfb5b0e636ccdef6ae8d2656d5c786ee433bb:VJ6_aH2HW_oHrtbYpY4nmKcX0iGjiZcHO55D8icd0eUJqBCw1SYLmJCXEAKmsSsWaBEgiPTFn7DRHP7OkuaRBg==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:fcxY-RGsF0WGGbhKcUnIdwTHko58l_9igAospk8jgDSERMo--KZv6jM0ivLH0RkPJ8xOdVR16t66fL3YnCGGDw==:75d8c7e4f1ed4fb4
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call
@@ -19,7 +19,7 @@ __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
     "Finds lines in the text files of the project by a Python regular expression. Binary files, "
-    "files over 5 MiB and names that start with a dot are skipped."
+    "files over 5 MiB, names that start with a dot and files that may contain secrets are skipped."
 )
 
 CONFIG_SCHEMA = {
@@ -71,11 +71,6 @@ CONFIG_SCHEMA = {
             "default": 200,
             "description": "Maximum number of matching lines",
         },
-        "allow_outside": {
-            "type": "boolean",
-            "default": False,
-            "description": "Allow a path outside the project",
-        },
     },
     "required": ["pattern"],
     "additionalProperties": False,
@@ -83,6 +78,10 @@ CONFIG_SCHEMA = {
 
 # Ends a regular expression that takes exponential time on a line.
 CONFIG = {"timeout": 60}
+
+# This tool protects .env by itself, and names it in its messages.
+PERMISSIONS = {"read": ["{project_path}", "{project_path}/.env"]}
+ENV_CONFIG = {"env": {"RYE_FS_ALLOW": "${RYE_FS_ALLOW:-}"}}
 
 ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
@@ -96,7 +95,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     With ``context``, each also has ``before`` and ``after``. ``files_searched`` and
     ``files_skipped`` are numbers of files.
     """
-    workspace = Workspace(project_path, allow_outside=params["allow_outside"])
+    workspace = Workspace(project_path)
     wanted = _expression(params)
     root = workspace.resolve(params["path"])
     matches: list[dict[str, Any]] = []
@@ -104,7 +103,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     complete = True
     walk = Walk(root, hidden=params["hidden"], ignored=params["include_ignored"])
     for real in _files(workspace, root, walk, params):
-        lines = _lines(real, workspace.shown(real))
+        lines = _lines(real, workspace.shown(real)) if workspace.may_read(real) else None
         if lines is None:
             skipped += 1
             continue

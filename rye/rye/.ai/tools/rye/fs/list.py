@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:405ff269e45fa7db53328b6b11b1b7744b681d7c247a1041d1044d2d344ba9d5:erdt7MheyDIvVrw0tLclCwOXPVJ2lDb6Oht2CsGm1etLhCnv2Ypl7PhLpzvDvqLbzUsecKULLM1YVqTZNS9cBA==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:7vVL3a7i2orSrYnSxas0CWBTtLZO09ZOQKZWa9iizOI4KOQE-I2eOVbUfEe8tfebIcT8ZGl0quL5YuXUnKB2Aw==:75d8c7e4f1ed4fb4
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call
@@ -52,21 +52,20 @@ CONFIG_SCHEMA = {
             "default": 1000,
             "description": "Maximum number of entries",
         },
-        "allow_outside": {
-            "type": "boolean",
-            "default": False,
-            "description": "Allow a path outside the project",
-        },
     },
     "additionalProperties": False,
 }
+
+# This tool protects .env by itself, and names it in its messages.
+PERMISSIONS = {"read": ["{project_path}", "{project_path}/.env"]}
+ENV_CONFIG = {"env": {"RYE_FS_ALLOW": "${RYE_FS_ALLOW:-}"}}
 
 ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return ``entries`` with ``path`` (relative to the folder), ``kind``, and ``size`` of files."""
-    workspace = Workspace(project_path, allow_outside=params["allow_outside"])
+    workspace = Workspace(project_path)
     real = workspace.folder(params["path"])
     walk = Walk(
         real, hidden=params["hidden"], ignored=params["include_ignored"], depth=params["depth"]

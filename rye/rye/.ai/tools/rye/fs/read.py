@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:163292ee87adc47247092ac615aad7d7e11941c79cffaeefb5e7163e6eb169b6:Gi0kRcavHKzPng8KXBVFanDuN7BnisQxPklkYTBU4IWOWUif8ERFAmWp94lUGooU9_k-cy3DjLJg42LZA04ZBQ==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:4kTd6H3FKnxg286mGEmpGuInzSfP7S82zK__l7MFAWH1bp0oK2N30FCp-fm2t9qwBwBHOQqXjGYtIhrILJfQBQ==:75d8c7e4f1ed4fb4
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ CONFIG_SCHEMA = {
             "default": 2000,
             "description": "Maximum number of lines",
         },
-        "allow_outside": {
-            "type": "boolean",
-            "default": False,
-            "description": "Allow a path outside the project",
-        },
     },
     "required": ["path"],
     "additionalProperties": False,
 }
+
+# This tool protects .env by itself, and names it in its messages.
+PERMISSIONS = {"read": ["{project_path}", "{project_path}/.env"]}
+ENV_CONFIG = {"env": {"RYE_FS_ALLOW": "${RYE_FS_ALLOW:-}"}}
 
 ANNOTATIONS = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
@@ -61,7 +60,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     ``next_line`` is ``None`` at the end of the file. A line longer than the limit is cut, and
     ``line_cut`` is true.
     """
-    workspace = Workspace(project_path, allow_outside=params["allow_outside"])
+    workspace = Workspace(project_path)
     real = workspace.file(params["path"])
     shown = workspace.shown(real)
     first = params["start_line"]

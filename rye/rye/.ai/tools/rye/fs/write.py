@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:5874951b0962f62a777c2e0031fbb74cbfd3508b401b7e8fb6bb76b6a039557e:CCRIRT7tAwCGapSe06RTddeoDq7o8jAfi3cAq-TKJJP68LTbiXXQgNCCVm1jkbleGh72ptfyeps6hfSoeG1tDQ==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:rQGBvKC3v46qhV3-TSDKN0cZovzTigsBIY-fCA6nV-VwzIVpLcWVihEJOQo40PyK5EzUTtTj4IYxkyH9KP5lBA==:75d8c7e4f1ed4fb4
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call
@@ -17,7 +17,8 @@ __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "fs"
 __tool_description__ = (
     "Writes a UTF-8 text file of the project atomically: readers see the old content or the new. "
-    "Missing folders are created; an existing file is replaced and keeps its mode."
+    "Missing folders are created; an existing file is replaced and keeps its mode. Names that start "
+    "with a dot, repositories and installed packages cannot be written."
 )
 
 CONFIG_SCHEMA = {
@@ -34,25 +35,24 @@ CONFIG_SCHEMA = {
             "default": False,
             "description": "Fail if the file already exists",
         },
-        "allow_outside": {
-            "type": "boolean",
-            "default": False,
-            "description": "Allow a path outside the project",
-        },
     },
     "required": ["path", "content"],
     "additionalProperties": False,
 }
+
+# This tool protects .env by itself, and names it in its messages.
+PERMISSIONS = {"write": ["{project_path}", "{project_path}/.env"]}
+ENV_CONFIG = {"env": {"RYE_FS_ALLOW": "${RYE_FS_ALLOW:-}"}}
 
 ANNOTATIONS = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return ``path`` and ``size`` in bytes; ``created`` is true if the file is new."""
-    workspace = Workspace(project_path, allow_outside=params["allow_outside"])
+    workspace = Workspace(project_path)
     if params["path"].endswith(("/", os.sep)):
         raise Refused(f"{params['path']} is a folder; add the name of the file")
-    real = workspace.resolve(params["path"])
+    real = workspace.target(params["path"])
     shown = workspace.shown(real)
     data = encode(params["content"], "content")
     try:

@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:GSjvWYvIyQ8ON5jCWIkRuEWql0n_Ic0oG3rxxOYseDueEfXCxkHBWwg0DeoVXxzLunCviHPBNNWhvYxf08MQCw==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:TKxN18PNUko2A8JWFgHAsMkWwmcLoiUaZdlca6cZk0npfHNPvt6MOI1waYyTE8Je5PrjIEUmCObFUfe-jGbUCA==:75d8c7e4f1ed4fb4
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

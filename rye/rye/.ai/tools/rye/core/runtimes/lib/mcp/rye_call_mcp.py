@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:ZbF7MpTlylJpkipDWoXqYl63-tJThxSJoQRx4SSwp4yn6-SS1dTINXKdpv_C2VH4BTlJYP62EbiH4He8hgf_Dg==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:PtnxZathinqeC7Y1R61guVIWRESCsZ_VMhcjPqM5a4skK4cyhGvPkMMVitzuhLYjFSg5BwGRKEjDeBp3cmhYDQ==:75d8c7e4f1ed4fb4
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

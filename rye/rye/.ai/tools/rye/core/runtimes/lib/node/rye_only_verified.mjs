@@ -1,4 +1,4 @@
-// rye:signed:20261116T195338Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:J-atz1e6TsXP22PU0RSHUfmQX0RePkuRh-EJ2l26PNKEfWc53dvBNCYp0PGVIu9pBvszWbxY5blzVyKEnHDbBQ==:f46ac53fe8a5b861
+// rye:signed:20261117T002346Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:kb8OfG_TgEtH5sEcD8ndOsJ8Xf3yebJRK23GSSjvDuUic46hrEzpYUhZY_j2v8IK_kV33i7qVqX1KpwPc3amDg==:75d8c7e4f1ed4fb4
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

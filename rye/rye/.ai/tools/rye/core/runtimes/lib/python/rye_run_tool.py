@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:fd6d74161dd5948b15877d844ad609214c8bdc157eb3c785e2b7cf3e8ecc7d58:EqJtkAUS2U5B69fWDZHgjsOs1BYBbcOBCQf71RP3cHJSpL2lx_eHMndpZE1zjUrnZdxsntMKsL3_Zb-2MmCMCQ==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:_C8lEeywDvdPMf1vSDuyhJpyG-ZMg1gX9lGMM3IrsGegBkTaIXQQl3Bjr0FGAihHaPazRns0zmhL-vAZ5VJWBw==:75d8c7e4f1ed4fb4
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.
@@ -8,7 +8,8 @@ is run. A tool whose hash, without the signature line, is not SHA256 is not run.
 Calls the tool's ``main(**params)``, or else its ``execute(params, project_path)``; both may be
 coroutine functions. The return value is printed as JSON, ``None`` prints nothing. Everything that
 the tool prints goes to stderr, so that it cannot break the result. An exception becomes a traceback
-and exit code 1; ``SystemExit`` is honoured.
+and exit code 1; ``SystemExit`` is honoured. A tool that prepares another program calls ``become`` of
+the module ``__main__``, which is this file.
 
 The tool, and the modules that it imports from the anchor and from the folder of this file, are
 compiled from source: the bytes that run are those that were verified, not a ``__pycache__``. Both
@@ -40,6 +41,7 @@ class ToolError(Exception):
 
 def run(argv: list[str]) -> int:
     """Run the tool and return the exit code."""
+    _offer_stack()
     tool_path, project_path = argv[1], argv[2]
     verified = [*filter(None, argv[3:4]), os.path.dirname(os.path.abspath(__file__))]
     params = _parameters(sys.stdin.buffer.read())
@@ -54,6 +56,22 @@ def run(argv: list[str]) -> int:
     if result is not None:
         _write_all(result_fd, _as_json(result, tool_path) + b"\n")
     return 0
+
+
+def _offer_stack() -> None:
+    """Let lilux-proc see where the tool is when its time is over.
+
+    It sends SIGUSR2 only to a process that has this memory file, and reads the stack from it, so
+    that the output of the tool stays as it is.
+    """
+    if sys.platform == "linux":
+        try:
+            import faulthandler
+
+            # 12 is SIGUSR2; importing signal would build an enum of all signals.
+            faulthandler.register(12, os.memfd_create("lilux-stack"), chain=False)
+        except (AttributeError, ImportError, OSError, ValueError, RuntimeError):
+            return
 
 
 def _parameters(text: bytes) -> dict[str, Any]:
@@ -93,9 +111,23 @@ def _reserve_stdout_for_the_result() -> int:
 
     The descriptor is not inherited, so that processes that the tool starts cannot write to it.
     """
-    result_fd = os.dup(1)
+    global _result_fd  # noqa: PLW0603 - for a tool that calls become()
+    _result_fd = os.dup(1)
     os.dup2(2, 1)
-    return result_fd
+    return _result_fd
+
+
+_result_fd = 1
+
+
+def become(argv: list[str]) -> NoReturn:
+    """Replace this process by a program: its output is the result, its exit code the tool's."""
+    os.dup2(_result_fd, 1)
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - no shell on purpose
+    except FileNotFoundError:
+        sys.stderr.write(f"{argv[0]} is not installed; install it\n")
+        sys.exit(127)
 
 
 def _import_only_source_below(folders: list[str]) -> None:

@@ -1,4 +1,4 @@
-# rye:signed:20261116T195338Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:5uhk1vSjc1Mg1OsSG5j-73MQFcAexhG7fKywIIl44lkP6x3R2zgLiFw0qFzxFzQMUCXY7MnmNJ0BfQLqbza3DQ==:f46ac53fe8a5b861
+# rye:signed:20261117T002346Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:zQZFKWu5xGS5bkyX0nrOctavpwy6jvAfcZjGfOYKF6q1U1UhZsN2DaJsNjV52dHrfc84Q2g_HQIsLWkpAGFYCA==:75d8c7e4f1ed4fb4
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

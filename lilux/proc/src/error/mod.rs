@@ -2,6 +2,10 @@
 //!
 //! Messages name the field, the path or the process, but never a value that could be a secret.
 
+mod confinement;
+
+pub use confinement::ConfinementError;
+
 use std::ffi::CString;
 use std::fmt;
 use std::io;
@@ -9,6 +13,7 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
+use crate::confine::Part;
 use crate::frame::MAX_HEADER;
 use crate::request::{MAX_OUTPUT_LIMIT, MAX_SECONDS};
 use crate::text::OsText;
@@ -119,7 +124,12 @@ pub enum Error {
     /// An output file is a pipe, a socket or a directory.
     OutputFileType(FileRole, OsText),
 
+    /// The job cannot be confined.
+    Confinement(ConfinementError),
+
     // Ending a job early.
+    /// The job exceeded this limit.
+    LimitExceeded(Part, u64),
     /// The job reached its time limit, in seconds.
     TimedOut(f64),
     /// The caller cancelled the job.
@@ -138,8 +148,6 @@ pub enum Error {
     Terminal,
     /// `--fd` is not an open descriptor.
     Descriptor(i32, io::Error),
-    /// The guardian ended while the worker was starting.
-    GuardianDied,
 
     /// A system call failed.
     Os(io::Error),
@@ -170,6 +178,7 @@ impl Error {
             | Self::StdinTwice
             | Self::StdinFile(..)
             | Self::IdInUse(_) => ErrorKind::InvalidRequest,
+            Self::Confinement(error) if error.is_invalid_request() => ErrorKind::InvalidRequest,
             Self::UnknownOperation => ErrorKind::UnknownOperation,
             Self::Internal => ErrorKind::Internal,
             _ => ErrorKind::Unavailable,
@@ -197,7 +206,7 @@ impl fmt::Display for Error {
             }
             Self::Field { op, error } => write!(f, "{op} request: {}", without_values(error)),
             Self::UnknownOperation => f.write_str(
-                "unknown operation; use one of exec, spawn, kill, status, cancel, pause, resume",
+                "unknown operation; use one of exec, spawn, kill, status, probe, cancel, pause, resume",
             ),
             Self::NulByte(field) => write!(f, "{field} contains a NUL byte; remove it"),
             Self::EnvName(name) => {
@@ -254,6 +263,12 @@ impl fmt::Display for Error {
             Self::OutputFileType(role, path) => {
                 write!(f, "{role} {}: not a regular file or a device", path.display())
             }
+            Self::Confinement(error) => error.fmt(f),
+            Self::LimitExceeded(part, limit) => write!(
+                f,
+                "Command ended: it used more than {limit} {}",
+                part.unit()
+            ),
             Self::TimedOut(seconds) => write!(f, "Command timed out after {seconds} seconds"),
             Self::Cancelled => f.write_str("Command cancelled"),
             Self::NotPermitted(pid) => {
@@ -270,7 +285,6 @@ impl fmt::Display for Error {
                 "serve needs a pipe or a socket, not a terminal; see lilux-proc serve --help",
             ),
             Self::Descriptor(number, error) => write!(f, "--fd {number}: {}", os_message(error)),
-            Self::GuardianDied => f.write_str("the guardian ended while the worker was starting"),
             Self::Os(error) => f.write_str(&os_message(error)),
         }
     }
@@ -293,6 +307,12 @@ impl From<io::Error> for Error {
     }
 }
 
+impl From<ConfinementError> for Error {
+    fn from(error: ConfinementError) -> Self {
+        Self::Confinement(error)
+    }
+}
+
 impl From<rustix::io::Errno> for Error {
     fn from(error: rustix::io::Errno) -> Self {
         Self::Os(error.into())
@@ -306,7 +326,7 @@ impl Serialize for Error {
 }
 
 /// The system's message without Rust's suffix "(os error 2)".
-fn os_message(error: &io::Error) -> String {
+pub fn os_message(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }

@@ -1,0 +1,113 @@
+"""Confined jobs against unconfined ones, and against bubblewrap.
+
+Measured in one run, on one helper: `/bin/true` plain, confined, with a private folder and with
+limits. A second helper cannot create namespaces, so its jobs are confined by Landlock and seccomp
+alone. Exits with 1 if a limit is exceeded.
+
+Usage: python bench/confinement.py
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from table import Row, alternating_medians, finish
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
+
+from proc_client import ProcClient, find_binary
+
+ROUNDS = 600
+TRUE = "/bin/true"
+WITHOUT_NAMESPACES = """#!/bin/sh
+exec unshare --user --map-root-user sh -c '
+for kind in user mnt net; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done
+exec "$0" "$@"' BINARY "$@"
+"""
+
+
+def confinement(project: str, **more: Any) -> dict[str, Any]:
+    """Return what an ordinary tool needs: programs, settings, devices and its project."""
+    exists = [path for path in ("/usr", "/bin", "/lib", "/lib64") if Path(path).exists()]
+    return {
+        "execute": sorted({os.path.realpath(path) for path in exists}),
+        "read": ["/etc", "/dev/zero", "/dev/urandom", "/proc"],
+        "write": ["/dev/null", project],
+        "require": [],
+        **more,
+    }
+
+
+def call(client: ProcClient, *command: str, **fields: Any) -> Callable[[], None]:
+    """Return a call whose request is encoded once, like the caller's other work."""
+    request = {"id": 1, "op": "exec", "command": command[0], "args": command[1:], **fields}
+    header = json.dumps(request).encode()
+
+    def make() -> None:
+        client.send_frame(header)
+        answer = client.receive()
+        assert answer.header["success"], (answer.header, answer.stderr)
+
+    return make
+
+
+def main() -> int:
+    with ExitStack() as stack:
+        project = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory()))
+        base = confinement(project)
+        full = stack.enter_context(ProcClient(timeout=None))
+        report = full.exec(TRUE, confinement=base).header["confinement"]
+        print("enforced:", ", ".join(f"{part} by {by}" for part, by in report["enforced"].items()))
+        # In pairs: a call that follows one of another kind finds colder caches.
+        plain = call(full, TRUE)
+        usual, confined = alternating_medians(ROUNDS, plain, call(full, TRUE, confinement=base))
+        detail = f"{confined:.0f} / {usual:.0f} µs"
+        rows = [Row("confined ÷ plain", confined / usual, 1.20, detail=detail)]
+        rows += landlock_and_seccomp(stack, project)
+        variants: list[tuple[str, dict[str, Any]]] = [
+            ("with private folders ÷ plain", {"tmp": ["TMPDIR", "HOME"]}),
+            ("with limits ÷ plain", {"limits": {"memory": 1 << 29, "cpu": 60, "processes": 64}}),
+        ]
+        for what, more in variants:
+            special = call(full, TRUE, confinement=confinement(project, **more))
+            before, after = alternating_medians(ROUNDS, plain, special)
+            rows.append(Row(what, after / before, 1.25))
+        rows += bubblewrap(full, confined - usual)
+    return finish(rows)
+
+
+def landlock_and_seccomp(stack: ExitStack, project: str) -> list[Row]:
+    """Measure a helper that cannot create namespaces."""
+    script = Path(project) / "without-namespaces"
+    script.write_text(WITHOUT_NAMESPACES.replace("BINARY", find_binary()))
+    script.chmod(0o755)
+    helper = stack.enter_context(ProcClient(timeout=None, binary=str(script)))
+    confined = call(helper, TRUE, confinement=confinement(project))
+    try:
+        confined()
+    except (AssertionError, OSError, EOFError) as error:
+        print(f"not tried: Landlock and seccomp alone ({error})")
+        return []
+    before, after = alternating_medians(ROUNDS, call(helper, TRUE), confined)
+    return [Row("by Landlock and seccomp alone ÷ plain", after / before, 1.15)]
+
+
+def bubblewrap(helper: ProcClient, ours: float) -> list[Row]:
+    """Compare the time that bubblewrap adds to a job with ``ours``."""
+    if not shutil.which("bwrap"):
+        print("not tried: bubblewrap (not installed)")
+        return []
+    wrapped = call(helper, "bwrap", "--unshare-all", "--ro-bind", "/", "/", TRUE)
+    before, after = alternating_medians(ROUNDS // 4, call(helper, TRUE), wrapped)
+    detail = f"{after - before:.0f} / {ours:.0f} µs"
+    return [Row("added by bubblewrap ÷ by us", (after - before) / ours, 5, True, detail=detail)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+//! A compiled confinement, which many jobs share.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use libc::sock_filter;
+
+use super::child::Privileges;
+use super::folder::{self, PrivateFolder};
+use super::landlock::{self, Access, Rule};
+use super::namespaces::{self, Namespaces};
+use super::network::Reach;
+use super::paths::{self, Identity, KnownPath};
+use super::proxy::{self, Proxy};
+use super::seccomp;
+use super::{Part, Report};
+use crate::error::{ConfinementError, Error, os_message};
+use crate::request::{Confinement, Net};
+use crate::sync::lock;
+use crate::text::OsText;
+
+/// How many private folders each profile keeps for later jobs.
+const MAX_IDLE: usize = 4;
+
+/// Everything of a confinement that does not depend on the single job.
+pub struct Profile {
+    request: Confinement,
+    known: Vec<KnownPath>,
+    rules: Vec<Rule>,
+    /// For jobs without a private folder; otherwise each job gets its own.
+    ruleset: Option<OwnedFd>,
+    landlock: Option<u32>,
+    filter: Option<Vec<sock_filter>>,
+    namespaces: Namespaces,
+    privileges: Privileges,
+    reach: Reach,
+    proxy: Option<Proxy>,
+    folders: Option<PathBuf>,
+    /// Private folders of jobs that did not use them.
+    idle: Mutex<Vec<Room>>,
+    report: Report,
+}
+
+/// A private folder and the ruleset that allows it.
+pub struct Room {
+    /// The folder.
+    pub folder: PrivateFolder,
+    /// `None` if there is no Landlock.
+    pub ruleset: Option<OwnedFd>,
+}
+
+impl Profile {
+    /// Compiles a request.
+    pub fn compile(request: &Confinement) -> Result<Self, Error> {
+        let mut known = Vec::new();
+        let mut rules = Vec::new();
+        let mut absent = Vec::new();
+        for (name, listed) in request.paths() {
+            for path in listed {
+                let opened = open(name, path)?;
+                let identity = opened.as_ref().map(|(_, identity)| *identity);
+                known.push(KnownPath::new(path, identity));
+                match (opened, access(name)) {
+                    (Some((fd, identity)), Some(access)) => {
+                        rules.push(Rule { fd, is_folder: identity.is_folder(), access });
+                    }
+                    (None, _) if name == "read_only" => absent.push(path.display()),
+                    _ => {}
+                }
+            }
+        }
+        let folders = if request.tmp.is_empty() { None } else { Some(folder::parent()?) };
+        if let Some(parent) = &folders {
+            let path = OsText::from(parent.as_os_str());
+            known.push(KnownPath::new(&path, open("tmp", &path)?.map(|(_, identity)| identity)));
+        }
+        let landlock = landlock::version();
+        let mut namespaces = namespaces::create(request, folders.as_deref().map(Path::as_os_str));
+        let proxy = start_proxy(&request.net, &mut namespaces)?;
+        let reach = match (&request.net, &proxy) {
+            (Net::None, _) => Reach::Nothing,
+            (Net::Hosts(_), Some(_)) => Reach::Proxy(proxy::PORT),
+            // Without its namespace, a list of hosts cannot be enforced; the report says so.
+            (Net::Hosts(_) | Net::All, _) => Reach::Everything,
+        };
+        let filter = seccomp::filter(reach, request.unix);
+        let privileges = Privileges::of_this_process();
+        let mut report = report(request, &landlock, &filter, &namespaces, &absent);
+        report.add(
+            Part::Privileges,
+            match privileges {
+                Privileges::Ordinary => Ok("no_new_privs"),
+                Privileges::Root | Privileges::Limited => Ok("capabilities"),
+                Privileges::Stuck => Err("this root may not give up its capabilities"),
+            },
+        );
+        let mut profile = Self {
+            request: request.clone(),
+            known,
+            rules,
+            ruleset: None,
+            landlock: landlock.ok(),
+            filter: filter.ok(),
+            namespaces,
+            privileges,
+            reach,
+            proxy,
+            folders,
+            idle: Mutex::default(),
+            report,
+        };
+        if profile.folders.is_none() {
+            profile.ruleset = profile.make_ruleset(None)?;
+            // The ruleset refers to the files by itself.
+            profile.rules = Vec::new();
+        }
+        Ok(profile)
+    }
+
+    /// True if the profile was compiled for such a request.
+    pub fn is_for(&self, request: &Confinement) -> bool {
+        request.has_profile_of(&self.request)
+    }
+
+    /// True if its paths still name the same files.
+    pub fn is_current(&self) -> bool {
+        self.known.iter().all(KnownPath::is_unchanged)
+    }
+
+    /// The ruleset that all jobs share, if they do.
+    pub fn shared_ruleset(&self) -> Option<&OwnedFd> {
+        self.ruleset.as_ref()
+    }
+
+    /// A private folder with a folder for each variable, if the jobs have one.
+    pub fn room(&self, variables: &[OsText]) -> Result<Option<Room>, Error> {
+        let Some(parent) = &self.folders else { return Ok(None) };
+        let fits = |room: Room| room.folder.has(variables).then_some(room);
+        if let Some(room) = lock(&self.idle).pop().and_then(fits) {
+            return Ok(Some(room));
+        }
+        let folder = PrivateFolder::new(parent, variables)?;
+        let path = OsText::from(folder.path().as_os_str());
+        let fail = |error| ConfinementError::Path("tmp", path.clone(), error);
+        let (fd, _) = paths::open(&path).map_err(fail)?;
+        let rule = Rule { fd, is_folder: true, access: Access::Write };
+        Ok(Some(Room { folder, ruleset: self.make_ruleset(Some(&rule))? }))
+    }
+
+    /// Takes back the private folder of a job that has ended. It is removed if the job used it.
+    pub fn vacate(&self, room: Room) {
+        if room.folder.is_untouched() {
+            let mut idle = lock(&self.idle);
+            if idle.len() < MAX_IDLE {
+                idle.push(room);
+            }
+        }
+    }
+
+    /// Removes the private folders that no job has.
+    pub fn remove_idle_folders(&self) {
+        lock(&self.idle).clear();
+    }
+
+    fn make_ruleset(&self, extra: Option<&Rule>) -> Result<Option<OwnedFd>, Error> {
+        let Some(version) = self.landlock else { return Ok(None) };
+        let rules = self.rules.iter().chain(extra);
+        let ruleset = landlock::ruleset(version, rules, self.reach, self.request.unix);
+        ruleset.map(Some).map_err(|error| ConfinementError::Refused(error).into())
+    }
+
+    /// The namespaces that each job enters.
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// The seccomp filter.
+    pub fn filter(&self) -> Option<&[sock_filter]> {
+        self.filter.as_deref()
+    }
+
+    /// The proxy, if the network consists of hosts.
+    pub fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
+    }
+
+    /// What each job gives up.
+    pub fn privileges(&self) -> Privileges {
+        self.privileges
+    }
+
+    /// What is enforced, without the limits of the single job.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+/// Starts the proxy for a list of hosts. If that fails, the jobs do not enter the namespace.
+fn start_proxy(net: &Net, namespaces: &mut Namespaces) -> Result<Option<Proxy>, Error> {
+    let (Some(list), Some(listener)) = (net.hosts()?, namespaces.listener.take()) else {
+        return Ok(None);
+    };
+    match Proxy::start(listener, list) {
+        Ok(proxy) => Ok(Some(proxy)),
+        Err(error) => {
+            namespaces.net = Err(format!("the proxy cannot be started: {}", os_message(&error)));
+            Ok(None)
+        }
+    }
+}
+
+fn access(name: &str) -> Option<Access> {
+    match name {
+        "read" => Some(Access::Read),
+        "write" => Some(Access::Write),
+        "execute" => Some(Access::Execute),
+        _ => None,
+    }
+}
+
+/// Opens a path. One that does not exist is `None`, except for `write`: the job could not create it.
+fn open(name: &'static str, path: &OsText) -> Result<Option<(OwnedFd, Identity)>, Error> {
+    match paths::open(path) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error) if name != "write" && is_absent(&error) => Ok(None),
+        Err(error) => Err(ConfinementError::Path(name, path.clone(), error).into()),
+    }
+}
+
+/// A path that this user may not even look up is as good as absent.
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+}
+
+fn report(
+    request: &Confinement,
+    landlock: &Result<u32, String>,
+    filter: &Result<Vec<sock_filter>, String>,
+    namespaces: &Namespaces,
+    absent: &[String],
+) -> Report {
+    let mut report = Report::default();
+    let landlock = landlock.as_ref().map(|version| (*version, format!("landlock {version}")));
+    let with_seccomp = || filter.as_ref().map(|_| "seccomp").map_err(String::as_str);
+    let mounts = || namespaces.mount.as_ref().map(|_| "namespace").map_err(String::as_str);
+    report.add(Part::Fs, landlock.as_ref().map(|(_, name)| name).map_err(|reason| *reason));
+    report.add(
+        Part::Signals,
+        match &landlock {
+            Ok((version, name)) if *version >= landlock::FIRST_WITH_SCOPES => Ok(name.clone()),
+            Ok((_, name)) => Err(format!("{name} cannot restrict signals")),
+            Err(reason) => Err((*reason).clone()),
+        },
+    );
+    report.add(Part::Syscalls, with_seccomp());
+    match (&request.net, &namespaces.net) {
+        (Net::None, Ok(_)) => report.add(Part::Net, Ok::<_, &str>("namespace")),
+        (Net::Hosts(_), net) => {
+            report.add(
+                Part::Net,
+                net.as_ref().map(|_| "namespace and proxy").map_err(String::as_str),
+            );
+        }
+        _ => report.add(Part::Net, with_seccomp()),
+    }
+    if !request.unix {
+        report.add(Part::Unix, with_seccomp());
+    }
+    report.add(Part::Attributes, mounts());
+    if !request.read_only.is_empty() {
+        let outcome = mounts().map_err(str::to_owned);
+        report.add(
+            Part::ReadOnly,
+            match (outcome, absent.first()) {
+                (Ok(_), Some(path)) => Err(format!("{path} does not exist")),
+                (outcome, _) => outcome,
+            },
+        );
+    }
+    if !request.hidden.is_empty() {
+        report.add(Part::Hidden, mounts());
+    }
+    report
+}

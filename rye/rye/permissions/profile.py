@@ -1,0 +1,202 @@
+"""The profile of a chain: everything that its declarations and the user's grants allow.
+
+Computed once for each chain. What may change between two calls is checked by each call: where the
+declared paths lead, and which protected files exist.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from lilux.primitives.subprocess.confinement import (
+    Confinement,
+    ConfinementLimits,
+)
+from lilux.record import Record, replaced
+
+from rye.context import Context
+from rye.items.permissions import ANY_HOST, HOME, SYSTEM, TMP, UNIX, Permissions
+from rye.permissions.base import (
+    LOADERS,
+    NAMES,
+    PREFIXES,
+    READ,
+    SYSTEM_PROGRAMS,
+    WRITE,
+    real,
+    settings,
+)
+from rye.permissions.locations import Places, create_folder, is_inside
+from rye.permissions.programs import Programs, folders_on, programs_of
+from rye.permissions.repository import repository_outside, trusted_by_git
+
+NO_HOME = "/nonexistent"
+"""The home of a tool that may use neither ``tmp`` nor a path below ``~``."""
+
+_RESOLVER = "/etc/resolv.conf"
+
+
+class Start(Record, frozen=True, kw_only=True):
+    """What the process of a chain is started with."""
+
+    commands: tuple[str, ...]
+    """The command, and the interpreters of the chain."""
+    path: str
+    """``PATH``."""
+    own: tuple[str, ...]
+    """Files and folders of the tool and of its runtimes."""
+
+
+class Profile(Record, frozen=True, kw_only=True):
+    """What one tool may do on this machine."""
+
+    permissions: Permissions
+    names: frozenset[str]
+    """The variables that are kept, in addition to the base names."""
+    prefixes: tuple[str, ...]
+    home: str | None
+    """The value of ``HOME``; ``None`` if it is the real one, or a private folder."""
+
+    def keeps(self, name: str) -> bool:
+        """True if the tool gets the variable."""
+        return name in NAMES or name in self.names or name.startswith(self.prefixes)
+
+
+def profile_of(permissions: Permissions, set_names: frozenset[str]) -> Profile:
+    """The profile of a chain that sets these variables itself."""
+    names = {name for name in permissions.env if not name.endswith("*")}
+    prefixes = [name[:-1] for name in permissions.env if name.endswith("*")]
+    has_home = any(one.startswith(HOME) for one in (*permissions.read, *permissions.write))
+    private = TMP in permissions.write
+    return Profile(
+        permissions=permissions,
+        names=frozenset(names | set_names),
+        prefixes=(*PREFIXES, *prefixes),
+        home=None if has_home or private else NO_HOME,
+    )
+
+
+class Confiner:
+    """Makes the confinements of one profile; the last one is kept while it is valid."""
+
+    def __init__(self, profile: Profile, start: Start, tool: str, context: Context) -> None:
+        self.profile = profile
+        self._tool = tool
+        self._places = Places(
+            project=str(context.project_path), home=real(home_of(context.environ))
+        )
+        self._user_files = f"{context.user_space}/.ai"
+        self._base = self._base_of(start)
+        self._known: tuple[object, Confinement] | None = None
+
+    def confinement(self, require: tuple[str, ...]) -> Confinement:
+        """The confinement for a call now, which needs the parts in ``require``.
+
+        Raises :class:`PermissionsError` for a link that leads out of the project.
+        """
+        granted = self.profile.permissions
+        read = self._places.granted(granted.read, self._tool)
+        write = self._places.granted([one for one in granted.write if one != TMP], self._tool)
+        outside = repository_outside(self._places.project)
+        if outside is not None:
+            read += [outside] if self._places.project in read else []
+            write += [outside] if self._places.project in write else []
+        read_only, hidden = self._protected(read, write, outside)
+        write = [path for path in dict.fromkeys(write) if self._is_needed(path, write)]
+        state = (read, write, read_only, hidden, require)
+        if self._known is None or self._known[0] != state:
+            made = self._made(read, write, read_only, hidden)
+            self._known = (state, replaced(made, require=require))
+        return self._known[1]
+
+    def _is_needed(self, path: str, write: list[str]) -> bool:
+        """False if another path includes it. One that does not exist is made a folder."""
+        # A file that is granted by itself could not be replaced, as most programs write files.
+        if any(path != one and is_inside(path, one) for one in write):
+            return False
+        if not os.path.lexists(path):
+            create_folder(path, self._tool)
+        return True
+
+    def _made(
+        self, read: list[str], write: list[str], read_only: list[str], hidden: list[str]
+    ) -> Confinement:
+        granted = self.profile.permissions
+        base = self._base
+        has_home = any(one.startswith(HOME) for one in (*granted.read, *granted.write))
+        tmp = ("TMPDIR",) if has_home else ("TMPDIR", "HOME")
+        limits = {name: granted.limits.get(name) for name in ConfinementLimits.__annotations__}
+        return Confinement(
+            read=tuple(dict.fromkeys([*base.read, *read])),
+            write=tuple(dict.fromkeys([*map(real, WRITE), *write])),
+            execute=base.execute,
+            read_only=tuple(read_only),
+            hidden=tuple(hidden),
+            net="all" if ANY_HOST in granted.net else granted.hosts or "none",
+            unix=UNIX in granted.net,
+            tmp=tmp if TMP in granted.write else (),
+            limits=ConfinementLimits(**limits),
+        )
+
+    def _base_of(self, start: Start) -> Programs:
+        """What does not change between calls."""
+        granted = self.profile.permissions
+        home = self._places.home
+        named = [one for one in granted.run if "/" not in one and one != SYSTEM]
+        needed = programs_of([*start.commands, *named], start.path, home)
+        execute = [*map(real, LOADERS), *needed.execute]
+        read = [*map(real, READ), *settings(), *needed.read, *map(real, start.own)]
+        if granted.net:
+            read.append(real(_RESOLVER))
+        if SYSTEM in granted.run:
+            on_path = folders_on(start.path, home)
+            execute += [*map(real, SYSTEM_PROGRAMS), *on_path.execute]
+            read += on_path.read
+        execute += self._places.granted([one for one in granted.run if "/" in one], self._tool)
+        # One that does not exist would be skipped, but is checked again by each start.
+        return Programs(_existing(execute), _existing(read))
+
+    def _protected(
+        self, read: list[str], write: list[str], outside: str | None
+    ) -> tuple[list[str], list[str]]:
+        """What stays read-only inside of ``write``, and what is hidden inside of both.
+
+        Programs of the user trust these files: git runs hooks and settings, Rye reads ``.ai``, and
+        everything reads ``.env``, of which a tool gets only the variables that it declares.
+        """
+        project = self._places.project
+        names = [f"{project}/.ai", self._user_files]
+        candidates = [one for one in dict.fromkeys(names) if os.path.lexists(one)]
+        if write:
+            candidates += trusted_by_git(project, outside)
+        exempt = {*write, *self._exempt(write, outside)}
+        read_only = [one for one in candidates if one not in exempt and _is_within(one, write)]
+        secrets = [f"{project}/.env", f"{self._user_files}/keys"]
+        everywhere = [*read, *write]
+        hidden = [
+            one
+            for one in secrets
+            if _is_within(one, everywhere) and one not in everywhere and os.path.lexists(one)
+        ]
+        return [real(one) for one in read_only], [real(one) for one in hidden]
+
+    def _exempt(self, write: list[str], outside: str | None) -> list[str]:
+        """Files of a repository outside that a tool names as files of the project."""
+        git = f"{self._places.project}/.git/"
+        if outside is None:
+            return []
+        return [f"{outside}/{one[len(git) :]}" for one in write if one.startswith(git)]
+
+
+def home_of(environ: Mapping[str, str]) -> str:
+    """The home of the user, for ``~``."""
+    return environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
+
+
+def _is_within(path: str, folders: Sequence[str]) -> bool:
+    return any(is_inside(path, folder) for folder in folders)
+
+
+def _existing(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple([one for one in dict.fromkeys(paths) if os.path.lexists(one)])

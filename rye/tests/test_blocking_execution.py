@@ -184,8 +184,8 @@ from rye.context import Context
 from rye.executor.run.blocking import execute_blocking
 context = Context.from_machine(*sys.argv[2:])
 result = execute_blocking("say", json.loads(sys.argv[1]), context=context)
-assert result.success, result
-print(json.dumps([result.data["stdout"], sorted(sys.modules)]))
+said = result.data["stdout"] if result.success else result.error
+print(json.dumps([said, sorted(sys.modules)]))
 """
 NEVER = {
     "asyncio", "ast", "click", "concurrent.futures", "cryptography", "dataclasses", "datetime",
@@ -195,7 +195,7 @@ NEVER = {
 }  # fmt: skip
 
 
-def in_a_new_process(project: Project, parameters: dict[str, str] | None) -> tuple[str, set[str]]:
+def in_a_new_process(project: Project, parameters: dict[str, Any] | None) -> tuple[str, set[str]]:
     places = [str(project.path), str(project.user)]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(parameters), *places],
@@ -215,10 +215,18 @@ def test_a_process_that_runs_a_known_tool_loads_little(project: Project) -> None
     assert modules & (NEVER | {"jsonschema_rs"}) == set()
 
 
-def test_parameters_load_what_validates_them_and_nothing_else(project: Project) -> None:
+def test_parameters_of_a_plain_schema_load_no_validator(project: Project) -> None:
     for _ in range(2):
         execute_blocking("say", context=project.context)
     said, modules = in_a_new_process(project, {"word": "other"})
     assert said == "other\n"
+    assert modules & (NEVER | {"jsonschema_rs"}) == set()
+
+
+def test_invalid_parameters_load_what_explains_them_and_nothing_else(project: Project) -> None:
+    for _ in range(2):
+        execute_blocking("say", context=project.context)
+    said, modules = in_a_new_process(project, {"word": 1})
+    assert "parameters.word: expected string, got integer" in said
     assert "jsonschema_rs" in modules
     assert modules & {"asyncio", "cryptography", "msgspec", "yaml", "tomllib", "click"} == set()

@@ -171,11 +171,20 @@ def test_a_plain_run_does_not_load_click(project: Project) -> None:
     assert "rye.trust.project_approval" not in loaded
 
 
-def test_a_run_with_parameters_loads_only_the_validator(project: Project) -> None:
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+def test_a_run_with_parameters_loads_the_validator_only_if_it_is_needed(
+    project: Project,
+) -> None:
+    name = {"type": "string"}
+    schema = {"type": "object", "properties": {"name": name}}
     project.command("tools/hello", "/bin/echo", "hello", config_schema=schema)
     for _ in range(3):  # the first calls fill the cache on disk
         loaded = loaded_by(project, CALL, "run", "tools/hello", "name=Ada")
+    assert "jsonschema_rs" not in loaded
+    assert loaded & {"asyncio", "click", "cryptography", "msgspec", "yaml"} == set()
+    schema = {"type": "object", "properties": {"name": {**name, "pattern": "^A"}}}
+    project.command("tools/pattern", "/bin/echo", "hello", config_schema=schema)
+    for _ in range(3):
+        loaded = loaded_by(project, CALL, "run", "tools/pattern", "name=Ada")
     assert "jsonschema_rs" in loaded
     assert loaded & {"asyncio", "click", "cryptography", "msgspec", "yaml"} == set()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import unquote
 
 from lilux.primitives.errors import SchemaError
 from lilux.schemas.json_shape import MAX_DEPTH
@@ -75,6 +74,9 @@ def _conjuncts(schema: Any, root: Any, seen: set[int]) -> Iterator[dict[str, Any
 def _local_target(reference: Any, root: Any) -> Any:
     if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
         return None
+    # Imported here, because few schemas have references and a short program imports little.
+    from urllib.parse import unquote
+
     target = root
     for step in unquote(reference).split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")

@@ -57,7 +57,6 @@ class ParameterGate:
         """
         if tool.path is None or tool.integrity in self._called:
             return self._admit(tool, {})
-        self._called[tool.integrity] = True
         found = format_of(tool.path)
         kind = f"defaults {found.kind} {found.comment}"
         known = self._disk_cache.recall(kind, tool.integrity)
@@ -70,10 +69,16 @@ class ParameterGate:
     def _admit(self, tool: ChainElement, given: Any) -> dict[str, Any]:
         if isinstance(given, Mapping) and not isinstance(given, dict):
             given = dict(given)
+        if tool.integrity not in self._called:
+            # Loading the validator takes longer than the rest of a single call.
+            self._called[tool.integrity] = True
+            admitted = _admitted_without_validator(tool, given)
+            if admitted is not None:
+                return admitted
         try:
             gate = self._gate(tool)
             if gate.has_defaults and isinstance(given, dict):
-                given = _filled(given, gate)
+                given = _filled(given, gate.schema)
         except SchemaError as error:
             raise ItemFormatError(
                 tool.path or tool.resolution.space.root,
@@ -95,8 +100,7 @@ class ParameterGate:
         if gate is None:
             from lilux.schemas.schema_validator import compile_once
 
-            declared = tool.metadata.config_schema
-            schema = _ANY_OBJECT if declared is None else dict(declared)
+            schema = _schema_of(tool)
             gate = self._gates[key] = _Gate(schema, compile_once(schema), _mentions_default(schema))
         return gate
 
@@ -115,12 +119,31 @@ def check_timeout(timeout: Any) -> None:
     raise ParameterError("invalid call", [issue], hint="pass seconds, or leave it out")
 
 
-def _filled(given: dict[str, Any], gate: _Gate) -> dict[str, Any]:
+def _schema_of(tool: ChainElement) -> dict[str, Any]:
+    declared = tool.metadata.config_schema
+    return _ANY_OBJECT if declared is None else dict(declared)
+
+
+def _admitted_without_validator(tool: ChainElement, given: Any) -> dict[str, Any] | None:
+    """The parameters with defaults; ``None`` if only the validator can tell."""
+    from lilux.schemas.plain import surely_valid
+
+    schema = _schema_of(tool)
+    if not isinstance(given, dict):
+        return None
+    try:
+        filled = _filled(given, schema) if _mentions_default(schema) else dict(given)
+    except SchemaError:
+        return None
+    return filled if surely_valid(filled, schema) else None
+
+
+def _filled(given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    from lilux.schemas.defaults import with_defaults
     from lilux.schemas.json_shape import json_fault
-    from lilux.schemas.schema_validator import with_defaults
 
     # A value that is not JSON may be circular; the validation reports where.
-    return given if json_fault(given) else with_defaults(given, gate.schema)
+    return given if json_fault(given) else with_defaults(given, schema)
 
 
 def _mentions_default(schema: Any) -> bool:

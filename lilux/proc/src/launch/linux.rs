@@ -42,6 +42,7 @@ struct Plan<'a> {
     envp: Vec<*const c_char>,
     cwd: *const c_char,
     stdio: [c_int; 3],
+    control: Option<c_int>,
     bond: Bond,
     nofile: libc::rlimit,
     confinement: Option<&'a ChildSteps<'a>>,
@@ -67,6 +68,7 @@ pub fn launch(
         envp: null_terminated(&invocation.envp),
         cwd: cwd.map_or(ptr::null(), CStr::as_ptr),
         stdio: [stdio.stdin.as_raw_fd(), stdio.stdout.as_raw_fd(), stdio.stderr.as_raw_fd()],
+        control: stdio.control.map(|fd| fd.as_raw_fd()),
         bond,
         nofile: libc::rlimit {
             rlim_cur: nofile.current.unwrap_or(libc::RLIM_INFINITY),
@@ -204,6 +206,10 @@ impl Plan<'_> {
                     self.fail(Step::Program);
                 }
             }
+        }
+        if let Some(control) = self.control {
+            // SAFETY: see `child_main`. The descriptor is inherited from here on.
+            unsafe { libc::fcntl(control, libc::F_SETFD, 0) };
         }
     }
 

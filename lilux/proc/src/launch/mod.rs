@@ -16,7 +16,7 @@ pub use child::{Child, Ended};
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,6 +27,7 @@ use crate::confine::{Confined, Confiner};
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::platform::Platform;
+use crate::prepared::CONTROL_VARIABLE;
 use crate::request::{EnvMode, Program};
 use crate::text::OsText;
 
@@ -42,6 +43,8 @@ pub struct Stdio<'a> {
     pub stdout: BorrowedFd<'a>,
     /// Becomes descriptor 2.
     pub stderr: BorrowedFd<'a>,
+    /// Keeps its number, which the process finds in [`CONTROL_VARIABLE`].
+    pub control: Option<BorrowedFd<'a>>,
 }
 
 /// How a process is tied to the helper. In each case it leads its own process group.
@@ -92,10 +95,9 @@ impl Launcher {
         confined: Option<&Confined>,
         observer: Option<&Observer>,
     ) -> Result<Child, Error> {
-        let mut env = self.environment(program);
-        if let Some(confined) = confined {
-            env.retain(|(name, _)| confined.variables.iter().all(|(set, _)| set != name));
-            env.extend(confined.variables.iter().cloned());
+        let mut env = self.confined_environment(program, confined);
+        if let Some(control) = stdio.control {
+            set(&mut env, CONTROL_VARIABLE.into(), control.as_raw_fd().to_string().as_str().into());
         }
         let invocation = Invocation::new(program, env);
         let _slot = self.slots.acquire();
@@ -113,6 +115,19 @@ impl Launcher {
         }
     }
 
+    /// The complete environment of a confined process, with the variables of its confinement.
+    pub fn confined_environment(
+        &self,
+        program: &Program,
+        confined: Option<&Confined>,
+    ) -> Vec<(OsText, OsText)> {
+        let mut env = self.environment(program);
+        for (name, value) in confined.iter().flat_map(|confined| &confined.variables) {
+            set(&mut env, name.clone(), value.clone());
+        }
+        env
+    }
+
     /// The complete environment of a new process.
     pub fn environment(&self, program: &Program) -> Vec<(OsText, OsText)> {
         let given = &program.env.0;
@@ -125,4 +140,9 @@ impl Launcher {
             .chain(given.iter().cloned())
             .collect()
     }
+}
+
+fn set(env: &mut Vec<(OsText, OsText)>, name: OsText, value: OsText) {
+    env.retain(|(other, _)| *other != name);
+    env.push((name, value));
 }

@@ -9,7 +9,7 @@ mod program;
 pub use confinement::{Confinement, Limits, Net};
 pub use operations::{
     AutopsyWhen, Background, DEFAULT_JOB_GRACE, DEFAULT_KILL_GRACE, DEFAULT_OUTPUT_LIMIT,
-    DEFAULT_TIMEOUT, Exec, Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS, Spawn, Status, seconds,
+    DEFAULT_TIMEOUT, Exec, Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS, Spawn, Start, Status, seconds,
 };
 pub use program::{EnvMap, EnvMode, Program};
 

@@ -157,7 +157,7 @@ class BlockingExecutor:
                     outcome = save_lock(parts.locks, call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             outcome = failure_of(error)
-        result = result_of(outcome, preparation.chain, started)
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
         parts.flush()
         return result
 

@@ -29,35 +29,37 @@ def serve() -> None:
     sys.stdout.write(f"ready {os.getpid()}\n")
     sys.stdout.flush()
     while True:
-        packet, fds, _, _ = socket.recv_fds(control, 1 << 18, 5)
+        packet, fds, _, _ = socket.recv_fds(control, 1 << 18, 6)
         if not packet:
             return
         ctypes.pythonapi.PyOS_BeforeFork()
         if libc.syscall(SYS_CLONE, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0) == 0:
             ctypes.pythonapi.PyOS_AfterFork_Child()
             control.close()
-            _run(libc, packet.split(b"\0")[:-1], fds)
+            names, *strings = packet.split(b"\0")[:-1]
+            _run(libc, strings, dict(zip(names.decode().split(), fds, strict=True)))
         ctypes.pythonapi.PyOS_AfterFork_Parent()
         for fd in fds:
             os.close(fd)
 
 
-def _run(libc: ctypes.PyDLL, strings: list[bytes], fds: list[int]) -> None:
+def _run(libc: ctypes.PyDLL, strings: list[bytes], fds: dict[str, int]) -> None:
     count = int(strings[0])
     cwd, environment = strings[count + 1], strings[count + 2 :]
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-    for number, fd in enumerate(fds[:3]):
-        os.dup2(fd, number)
-    if len(fds) > 4 and libc.syscall(SYS_LANDLOCK_RESTRICT_SELF, fds[4], 0) != 0:
+    if "ruleset" in fds and libc.syscall(SYS_LANDLOCK_RESTRICT_SELF, fds["ruleset"], 0) != 0:
         os._exit(1)
+    for number, name in enumerate(("stdin", "stdout", "stderr", "channel")):
+        if name in fds:
+            os.dup2(fds[name], number)
     os.environ.clear()
     for entry in environment:
         name, _, text = os.fsdecode(entry).partition("=")
         os.environ[name] = text
     if cwd:
         os.chdir(cwd)
-    call = socket.socket(fileno=fds[3])
+    call = socket.socket(fileno=fds["call"])
     call.send(b"\1")
     if not call.recv(1):
         os._exit(1)

@@ -122,6 +122,16 @@ def test_the_output_of_a_call_is_bounded(prepared: Prepared) -> None:
     assert answer.header["truncated"]["stdout"] >= 4000
 
 
+def test_a_call_has_a_channel(prepared: Prepared) -> None:
+    code = "os.write(int(os.environ['TALK']), b'hello'); print(os.read(3, 100))"
+    running = prepared.send(code, channel="TALK")
+    said = prepared.client.receive()
+    assert (said.id, said.kind, bytes(said.payload)) == (running, "channel", b"hello")
+    prepared.client.send("input", b"answer", target=running, stream="channel")
+    answers = [prepared.client.receive(), prepared.client.receive()]
+    assert next(one for one in answers if one.id == running).stdout == b"b'answer'\n"
+
+
 def test_many_calls_run_at_the_same_time(prepared: Prepared) -> None:
     ids = {prepared.send(f"print({number})"): number for number in range(40)}
     for _ in range(40):

@@ -38,6 +38,8 @@ pub enum ErrorKind {
     Internal,
 }
 
+const NEEDS_CONNECTION: &str = "needs a connection that can send more; use `lilux-proc serve`";
+
 /// What an output file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
@@ -103,6 +105,8 @@ pub enum Error {
     OutputLimit(usize),
     /// Stdin was given in the header and as payload.
     StdinTwice,
+    /// This field needs a connection, over which more can be sent.
+    NeedsConnection(&'static str),
     /// `--stdin-file` cannot be read.
     StdinFile(PathBuf, io::Error),
     /// A running job has the same id.
@@ -182,6 +186,7 @@ impl Error {
             | Self::Seconds { .. }
             | Self::OutputLimit(_)
             | Self::StdinTwice
+            | Self::NeedsConnection(_)
             | Self::StdinFile(..)
             | Self::IdInUse(_) => ErrorKind::InvalidRequest,
             Self::Confinement(error) if error.is_invalid_request() => ErrorKind::InvalidRequest,
@@ -240,6 +245,7 @@ impl fmt::Display for Error {
             Self::StdinTwice => {
                 f.write_str("stdin is given both in the header and as payload; give one of them")
             }
+            Self::NeedsConnection(name) => write!(f, "{name} {NEEDS_CONNECTION}"),
             Self::StdinFile(path, error) => {
                 write!(f, "--stdin-file {}: {}", path.display(), os_message(error))
             }
@@ -273,11 +279,9 @@ impl fmt::Display for Error {
             }
             Self::Confinement(error) => error.fmt(f),
             Self::Prepared(error) => error.fmt(f),
-            Self::LimitExceeded(part, limit) => write!(
-                f,
-                "Command ended: it used more than {limit} {}",
-                part.unit()
-            ),
+            Self::LimitExceeded(part, limit) => {
+                write!(f, "Command ended: it used more than {limit} {}", part.unit())
+            }
             Self::TimedOut(seconds) => write!(f, "Command timed out after {seconds} seconds"),
             Self::Cancelled => f.write_str("Command cancelled"),
             Self::NotPermitted(pid) => {

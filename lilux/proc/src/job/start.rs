@@ -3,17 +3,16 @@
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use rustix::pipe::{PipeFlags, pipe_with};
-
+use super::ends::Ends;
 use super::{Confinement, Context, Job, Phase, milliseconds};
 use crate::error::{Error, PreparedError};
 use crate::launch::{Child, Stdio};
 use crate::observe::Observer;
 use crate::platform::Platform;
-use crate::prepared::{PreparedCall, PreparedProcesses, control_socket};
+use crate::prepared::{CONTROL_VARIABLE, PreparedCall, PreparedProcesses, control_socket};
 use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
 use crate::request::{Exec, Start, seconds};
-use crate::streams::{Feed, Output, READ_SIZE, null_input};
+use crate::text::OsText;
 
 /// The result of a job whose process could not be started.
 pub fn not_started(error: &Error, began: Instant) -> Finished {
@@ -45,28 +44,8 @@ impl<'a> Job<'a> {
         input: Vec<u8>,
         context: &'a Context<'a>,
     ) -> Result<Self, Error> {
-        let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stdin, child_stdin) = if input.is_empty() {
-            (None, null_input()?)
-        } else {
-            let (reading, writing) = pipe_with(PipeFlags::CLOEXEC)?;
-            // Only our end: a program expects its stdin to block.
-            rustix::io::ioctl_fionbio(&writing, true)?;
-            (Some(Feed::new(writing, input)), reading)
-        };
-        for fd in [&stdout, &stderr] {
-            // The job could read its own output back between our poll and our read.
-            rustix::io::ioctl_fionbio(fd, true)?;
-        }
-        let stdout = Output::new(stdout, &exec, exec.stdout_file.as_ref())?;
-        let stderr = Output::new(stderr, &exec, exec.stderr_file.as_ref())?;
-        let descriptors = Stdio {
-            stdin: child_stdin.as_fd(),
-            stdout: child_stdout.as_fd(),
-            stderr: child_stderr.as_fd(),
-            control: None,
-        };
+        let (ends, child_ends) = Ends::open(&exec, input)?;
+        let descriptors = child_ends.stdio(&exec.dialogue);
         let started = match exec.start {
             Start::Prepared(id) => call_prepared(&exec, id, descriptors, context)?,
             Start::Program | Start::Prepare => launch(&exec, descriptors, context)?,
@@ -80,10 +59,7 @@ impl<'a> Job<'a> {
             confinement: started.confinement,
             _call: started.call,
             observer: started.observer,
-            stdin,
-            stdout,
-            stderr,
-            buffer: Vec::with_capacity(READ_SIZE),
+            ends,
             phase: Phase::Running,
             deadline,
             descendants_ended: 0,
@@ -107,12 +83,14 @@ fn launch(exec: &Exec, stdio: Stdio<'_>, context: &Context<'_>) -> Result<Starte
     let prepare = exec.start == Start::Prepare;
     let preparing = prepare.then(|| prepared_processes(context)).transpose()?;
     let socket = preparing.map(|_| control_socket()).transpose()?;
-    let control = socket.as_ref().map(|(_, theirs)| theirs.as_fd());
+    let variable = OsText::from(CONTROL_VARIABLE);
+    let control = socket.as_ref().map(|(_, theirs)| (theirs.as_fd(), &variable));
     let confinement = Confinement::prepare(exec, launcher)?;
     let confined = confinement.as_ref().map(Confinement::confined);
     let mut observer =
         exec.observe.then(|| Observer::new(launcher.platform, program)).transpose()?;
-    let (stdio, bond) = (Stdio { control, ..stdio }, context.supervision.bond());
+    let (stdio, bond) =
+        (Stdio { channel: control.or(stdio.channel), ..stdio }, context.supervision.bond());
     let child = launcher.launch(program, stdio, bond, confined, observer.as_ref())?;
     observer.iter_mut().for_each(Observer::launched);
     if let (Some((processes, id)), Some((ours, _))) = (preparing, socket) {
@@ -132,7 +110,7 @@ fn call_prepared(
     let call = prepared_processes(context)?.0.call(id)?;
     let confinement = Confinement::of_call(exec, &call)?;
     let confined = confinement.as_ref().map(Confinement::confined);
-    let env = context.launcher.confined_environment(&exec.program, confined);
+    let env = context.launcher.complete_environment(&exec.program, stdio, confined);
     let child = call.launch(exec, &env, stdio, confined, context.control)?;
     Ok(Started { child, confinement, observer: None, call: Some(call) })
 }

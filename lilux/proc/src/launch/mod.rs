@@ -27,14 +27,13 @@ use crate::confine::{Confined, Confiner};
 use crate::error::Error;
 use crate::observe::Observer;
 use crate::platform::Platform;
-use crate::prepared::CONTROL_VARIABLE;
 use crate::request::{EnvMode, Program};
 use crate::text::OsText;
 
 /// Even one processor can work on another start while a program is loaded from disk.
 const MIN_START_SLOTS: usize = 4;
 
-/// The three descriptors that the process gets.
+/// The descriptors that the process gets.
 #[derive(Clone, Copy)]
 pub struct Stdio<'a> {
     /// Becomes descriptor 0.
@@ -43,8 +42,8 @@ pub struct Stdio<'a> {
     pub stdout: BorrowedFd<'a>,
     /// Becomes descriptor 2.
     pub stderr: BorrowedFd<'a>,
-    /// Keeps its number, which the process finds in [`CONTROL_VARIABLE`].
-    pub control: Option<BorrowedFd<'a>>,
+    /// Stays open, under the number that this variable gets.
+    pub channel: Option<(BorrowedFd<'a>, &'a OsText)>,
 }
 
 /// How a process is tied to the helper. In each case it leads its own process group.
@@ -95,10 +94,7 @@ impl Launcher {
         confined: Option<&Confined>,
         observer: Option<&Observer>,
     ) -> Result<Child, Error> {
-        let mut env = self.confined_environment(program, confined);
-        if let Some(control) = stdio.control {
-            set(&mut env, CONTROL_VARIABLE.into(), control.as_raw_fd().to_string().as_str().into());
-        }
+        let env = self.complete_environment(program, stdio, confined);
         let invocation = Invocation::new(program, env);
         let _slot = self.slots.acquire();
         match self.platform {
@@ -115,20 +111,29 @@ impl Launcher {
         }
     }
 
-    /// The complete environment of a confined process, with the variables of its confinement.
-    pub fn confined_environment(
+    /// The environment of a new process, with the variables of its confinement and its channel.
+    pub fn complete_environment(
         &self,
         program: &Program,
+        stdio: Stdio<'_>,
         confined: Option<&Confined>,
     ) -> Vec<(OsText, OsText)> {
         let mut env = self.environment(program);
         for (name, value) in confined.iter().flat_map(|confined| &confined.variables) {
             set(&mut env, name.clone(), value.clone());
         }
+        if let Some((fd, variable)) = stdio.channel {
+            let number = match self.platform {
+                #[cfg(target_os = "linux")]
+                Platform::Linux => linux::CHANNEL,
+                Platform::Portable => fd.as_raw_fd(),
+            };
+            set(&mut env, variable.clone(), OsText::from(number.to_string().as_str()));
+        }
         env
     }
 
-    /// The complete environment of a new process.
+    /// The environment that the request gives to a new process.
     pub fn environment(&self, program: &Program) -> Vec<(OsText, OsText)> {
         let given = &program.env.0;
         if program.env_mode == EnvMode::Exact {

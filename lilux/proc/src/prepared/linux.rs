@@ -127,10 +127,17 @@ impl PreparedCall {
         let deadline = Instant::now() + limit;
         let (ours, theirs) = control_socket()?;
         sockopt::set_socket_passcred(&ours, true)?;
-        let packet = packet::encode(&exec.program, env)?;
-        let fds = [stdio.stdin, stdio.stdout, stdio.stderr, theirs.as_fd()];
-        let ruleset = confined.and_then(Confined::own_ruleset);
-        let fds: Vec<BorrowedFd<'_>> = fds.into_iter().chain(ruleset).collect();
+        let descriptors = [
+            ("stdin", Some(stdio.stdin)),
+            ("stdout", Some(stdio.stdout)),
+            ("stderr", Some(stdio.stderr)),
+            ("call", Some(theirs.as_fd())),
+            ("channel", stdio.channel.map(|(fd, _)| fd)),
+            ("ruleset", confined.and_then(Confined::own_ruleset)),
+        ];
+        let (names, fds): (Vec<_>, Vec<_>) =
+            descriptors.into_iter().filter_map(|(name, fd)| Some((name, fd?))).unzip();
+        let packet = packet::encode(&names, &exec.program, env)?;
         self.send(&packet, &fds, deadline, control)?;
         // Only the prepared process and the copy have it now: if they end, so does the socket.
         drop(theirs);
@@ -148,7 +155,7 @@ impl PreparedCall {
         deadline: Instant,
         control: &Control,
     ) -> Result<(), Error> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(6))];
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         loop {
             let mut ancillary = SendAncillaryBuffer::new(&mut space);

@@ -7,12 +7,16 @@ use crate::text::OsText;
 /// The largest packet. A socket takes a little more at once.
 const MAX_PACKET: usize = 128 * 1024;
 
-/// Strings, each with a NUL at its end: the number of arguments, the command and the arguments, the
-/// working directory (empty for that of the prepared process), and `NAME=VALUE` for each variable of
-/// the environment.
-pub fn encode(program: &Program, env: &[(OsText, OsText)]) -> Result<Vec<u8>, Error> {
-    let mut packet = (program.args.len() + 1).to_string().into_bytes();
-    packet.push(0);
+/// Strings, each with a NUL at its end: what the descriptors of the packet are, the number of
+/// arguments, the command and the arguments, the working directory (empty for that of the prepared
+/// process), and `NAME=VALUE` for each variable of the environment.
+pub fn encode(
+    descriptors: &[&str],
+    program: &Program,
+    env: &[(OsText, OsText)],
+) -> Result<Vec<u8>, Error> {
+    let count = program.args.len() + 1;
+    let mut packet = format!("{}\0{count}\0", descriptors.join(" ")).into_bytes();
     for text in std::iter::once(&program.command).chain(&program.args).chain(&program.cwd) {
         packet.extend_from_slice(text.as_bytes());
         packet.push(0);
@@ -41,16 +45,19 @@ mod tests {
             ..Program::default()
         };
         let env = [("A".into(), "1".into())];
-        assert_eq!(encode(&program, &env).unwrap(), b"3\0run\0\0b\0\0A=1\0");
+        assert_eq!(
+            encode(&["stdin", "call"], &program, &env).unwrap(),
+            b"stdin call\x003\0run\0\0b\0\0A=1\0"
+        );
         let elsewhere = Program { cwd: Some("/tmp".into()), ..program };
-        assert_eq!(encode(&elsewhere, &[]).unwrap(), b"3\0run\0\0b\0/tmp\0");
+        assert_eq!(encode(&[], &elsewhere, &[]).unwrap(), b"\x003\0run\0\0b\0/tmp\0");
     }
 
     #[test]
     fn a_packet_that_a_socket_may_refuse_is_not_sent() {
         let program =
             Program { args: vec!["a".repeat(MAX_PACKET).as_str().into()], ..Program::default() };
-        let message = encode(&program, &[]).unwrap_err().to_string();
+        let message = encode(&[], &program, &[]).unwrap_err().to_string();
         assert!(message.contains("128 KiB"), "{message}");
     }
 }

@@ -206,6 +206,15 @@ def test_a_copy_that_was_not_answered_does_nothing(linux: ProcClient, tmp_path: 
     wait_until(lambda: not psutil.pid_exists(copies[0].pid), "the copy was reaped")
 
 
+def test_a_process_with_threads_is_not_copied(linux: ProcClient) -> None:
+    setup = "import threading, time; threading.Thread(target=time.sleep, args=[600]).start()"
+    refused = Prepared(linux, setup).call("print(1)")
+    assert refused.header["error"] == "not_prepared"
+    assert refused.header["message"] == (
+        "the prepared process has more than one thread; run the command"
+    )
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

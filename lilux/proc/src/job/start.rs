@@ -95,7 +95,7 @@ fn launch(exec: &Exec, stdio: Stdio<'_>, context: &Context<'_>) -> Result<Starte
     observer.iter_mut().for_each(Observer::launched);
     if let (Some((processes, id)), Some((ours, _))) = (preparing, socket) {
         let own = exec.confinement.as_deref().cloned();
-        processes.add(id, ours, own.zip(confinement.as_ref().map(Confinement::shared)));
+        processes.add(id, &child, ours, own.zip(confinement.as_ref().map(Confinement::shared)));
     }
     Ok(Started { child, confinement, observer, call: None })
 }

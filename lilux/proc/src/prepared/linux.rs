@@ -25,6 +25,7 @@ use crate::confine::Confined;
 use crate::error::{Error, PreparedError};
 use crate::job::Control;
 use crate::launch::{Child, Stdio};
+use crate::process::linux::threads;
 use crate::request::{Confinement, Exec, seconds};
 use crate::sync::lock;
 use crate::text::OsText;
@@ -39,6 +40,7 @@ pub struct PreparedProcesses(Mutex<HashMap<u64, Arc<Prepared>>>);
 
 /// A running prepared process.
 pub struct Prepared {
+    process: Pid,
     socket: OwnedFd,
     confinement: Option<(Confinement, Arc<Confined>)>,
     state: Mutex<State>,
@@ -49,6 +51,8 @@ pub struct Prepared {
 struct State {
     calls: usize,
     ended: bool,
+    /// Checked at the first call: after that, it only makes copies.
+    has_one_thread: bool,
 }
 
 /// One call of a prepared process; dropped when its processes have ended.
@@ -61,9 +65,20 @@ pub fn control_socket() -> Result<(OwnedFd, OwnedFd), Error> {
 
 impl PreparedProcesses {
     /// Adds a process that was started by the calling thread.
-    pub fn add(&self, id: u64, socket: OwnedFd, confinement: Option<(Confinement, Arc<Confined>)>) {
-        let prepared =
-            Prepared { socket, confinement, state: Mutex::default(), call_ended: Condvar::new() };
+    pub fn add(
+        &self,
+        id: u64,
+        process: &Child,
+        socket: OwnedFd,
+        confinement: Option<(Confinement, Arc<Confined>)>,
+    ) {
+        let prepared = Prepared {
+            process: process.pid,
+            socket,
+            confinement,
+            state: Mutex::default(),
+            call_ended: Condvar::new(),
+        };
         lock(&self.0).insert(id, Arc::new(prepared));
     }
 
@@ -91,6 +106,21 @@ impl PreparedProcesses {
         drop(wait.unwrap_or_else(PoisonError::into_inner));
         // Copies that were never started as a job.
         reap_own_children();
+    }
+}
+
+impl Prepared {
+    /// The other threads of a process would be missing in its copies, which may wait for them.
+    fn require_one_thread(&self) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        if !state.has_one_thread {
+            match threads(self.process) {
+                Some(1) => state.has_one_thread = true,
+                None | Some(0) => return Err(PreparedError::Ended.into()),
+                Some(_) => return Err(PreparedError::Threads.into()),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -123,6 +153,7 @@ impl PreparedCall {
         confined: Option<&Confined>,
         control: &Control,
     ) -> Result<Child, Error> {
+        self.0.require_one_thread()?;
         let limit = exec.timeout.map_or(ANNOUNCED_WITHIN, seconds).min(ANNOUNCED_WITHIN);
         let deadline = Instant::now() + limit;
         let (ours, theirs) = control_socket()?;

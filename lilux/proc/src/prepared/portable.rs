@@ -24,7 +24,7 @@ pub fn control_socket() -> Result<(OwnedFd, OwnedFd), Error> {
 
 impl PreparedProcesses {
     /// Never called.
-    pub fn add(&self, _: u64, _: OwnedFd, _: Option<(Confinement, Arc<Confined>)>) {}
+    pub fn add(&self, _: u64, _: &Child, _: OwnedFd, _: Option<(Confinement, Arc<Confined>)>) {}
 
     /// Refuses.
     pub fn call(&self, _: u64) -> Result<PreparedCall, Error> {

@@ -41,21 +41,41 @@ class ToolError(Exception):
 
 def run(argv: list[str]) -> int:
     """Run the tool and return the exit code."""
-    _offer_stack()
     tool_path, project_path = argv[1], argv[2]
     verified = [*filter(None, argv[3:4]), os.path.dirname(os.path.abspath(__file__))]
+    tool = _prepared(argv, verified) if "LILUX_PREPARED" in os.environ else None
+    _offer_stack()
     params = _parameters(sys.stdin.buffer.read())
-    if any(os.path.samefile(tool_path, runtime) for runtime in argv[4:5]):
+    if tool is None and any(os.path.samefile(tool_path, runtime) for runtime in argv[4:5]):
         return _run_script(params)
     result_fd = _reserve_stdout_for_the_result()
-    sys.argv = [tool_path]
-    _import_only_source_below(verified)
-    tool = _load(tool_path, *argv[5:6])
+    if tool is None:
+        tool = _imported(argv, verified)
     result = _call(tool, tool_path, params, project_path)
     sys.stdout.flush()
     if result is not None:
         _write_all(result_fd, _as_json(result, tool_path) + b"\n")
     return 0
+
+
+def _imported(argv: list[str], verified: list[str]) -> ModuleType:
+    sys.argv = [argv[1]]
+    _import_only_source_below(verified)
+    return _load(argv[1], *argv[5:6])
+
+
+def _prepared(argv: list[str], verified: list[str]) -> ModuleType:
+    """Load the tool, and return once for each call, in a copy of this process."""
+    global _leave  # noqa: PLW0603 - a copy ends in its own way
+    _import_only_source_below(verified)
+    import rye_prepared
+
+    tool: ModuleType = rye_prepared.prepare(lambda: _imported(argv, []))
+    _leave = rye_prepared.leave
+    return tool
+
+
+_leave: Callable[[SystemExit], NoReturn] | None = None
 
 
 def _offer_stack() -> None:
@@ -291,4 +311,9 @@ def _main(step: Callable[[list[str]], int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _main(run)
+    try:
+        _main(run)
+    except SystemExit as end:
+        if _leave is None:
+            raise
+        _leave(end)

@@ -54,6 +54,7 @@ def _result(
 ) -> tuple[ExecutionResult, list[str]]:
     """The result, and the permissions that were not enforced."""
     from rye.executor.run.blocking import BlockingExecutor
+    from rye.recording.record import CLI, Caller
 
     try:
         with BlockingExecutor(invocation.context, start_helper=not request.dry_run) as executor:
@@ -70,6 +71,7 @@ def _result(
                 on_output=None if request.json else output,
                 widening=widening,
                 unenforced="warn",
+                caller=Caller(kind=CLI),
             )
             accepted = widening is not None and widening.unenforced
             return result, [] if accepted else executor.not_enforced(result)

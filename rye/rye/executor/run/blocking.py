@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from rye.executor.config.build import ExecutionConfig
     from rye.executor.run.confine import Widening
     from rye.executor.run.prepare import Preparer
+    from rye.executor.run.recorded import Recorder
     from rye.executor.run.result import ExecutionResult
+    from rye.recording.record import Caller
 
     OnOutput = Callable[[str, str], None]
 
@@ -76,6 +78,7 @@ class BlockingExecutor:
         self._start_helper = start_helper
         self._subprocess = BlockingSubprocess()
         self._preparer: Preparer | None = None
+        self._recorder: Recorder | None = None
         self._seen: tuple[str, Snapshot] | None = None
 
     def __enter__(self) -> Self:
@@ -124,8 +127,9 @@ class BlockingExecutor:
         on_output: OnOutput | None = None,
         widening: Widening | None = None,
         unenforced: str = "refuse",
+        caller: Caller | None = None,
     ) -> ExecutionResult:
-        """As :func:`execute_blocking`; the last two are for a person's own call."""
+        """As :func:`execute_blocking`; ``widening`` and ``unenforced`` are for a person's call."""
         from rye.executor.run.failure import failure_of
         from rye.executor.run.finish import explain_failure, result_of, save_lock
         from rye.executor.run.outcome import outcome_of
@@ -142,14 +146,17 @@ class BlockingExecutor:
         )
         parts = self._parts()
         preparation = Preparation(parts, item_id, options, snapshot=self._snapshot_of(item_id))
+        recording = None if dry_run else self._recorded(parts).begin(item_id, parameters, caller)
         try:
             call = preparation.prepare(parameters)
-            if dry_run:
+            if recording is None:
                 from rye.executor.run.plan import planned
 
                 outcome = planned(call, parts.context)
             else:
+                recording.prepared(call)
                 ran = self._run(call.config, on_output)
+                recording.ran(ran)
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, parts.environments)
@@ -157,7 +164,13 @@ class BlockingExecutor:
                     outcome = save_lock(parts.locks, call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             outcome = failure_of(error)
+        except BaseException:  # an interrupt
+            if recording is not None:
+                recording.cancelled(preparation.chain)
+            raise
         result = result_of(outcome, preparation.chain, started)
+        if recording is not None:
+            result = recording.finished(result, preparation.chain)
         parts.flush()
         return result
 
@@ -176,6 +189,13 @@ class BlockingExecutor:
 
             self._preparer = Preparer(self._context or Context.from_machine(), PRIMITIVE_MAP)
         return self._preparer
+
+    def _recorded(self, parts: Preparer) -> Recorder:
+        if self._recorder is None:
+            from rye.executor.run.recorded import Recorder
+
+            self._recorder = Recorder(parts)
+        return self._recorder
 
     def _snapshot_of(self, item_id: str) -> Snapshot | None:
         """The snapshot that :meth:`declared_schema` made for this call, if it was just asked."""

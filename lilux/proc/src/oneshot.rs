@@ -113,6 +113,10 @@ fn exec_request(args: ExecArgs) -> io::Result<Result<(Exec, Vec<u8>), Error>> {
         Ok(exec) => exec,
         Err(error) => return Ok(Err(error)),
     };
+    let dialogue = [("input", exec.dialogue.stdin), ("channel", exec.dialogue.channel.is_some())];
+    if let Some((field, _)) = dialogue.into_iter().find(|(_, wanted)| *wanted) {
+        return Ok(Err(Error::NeedsConnection(field)));
+    }
     let input = match (exec.stdin.take(), stdin_file) {
         (Some(text), _) => text.into_bytes(),
         (None, Some(path)) if path.as_os_str() == "-" => read_all(&mut io::stdin())?,

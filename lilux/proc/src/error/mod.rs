@@ -34,6 +34,8 @@ pub enum ErrorKind {
     Internal,
 }
 
+const NEEDS_CONNECTION: &str = "needs a connection that can send more; use `lilux-proc serve`";
+
 /// What an output file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
@@ -99,6 +101,8 @@ pub enum Error {
     OutputLimit(usize),
     /// Stdin was given in the header and as payload.
     StdinTwice,
+    /// This field needs a connection, over which more can be sent.
+    NeedsConnection(&'static str),
     /// `--stdin-file` cannot be read.
     StdinFile(PathBuf, io::Error),
     /// A running job has the same id.
@@ -176,6 +180,7 @@ impl Error {
             | Self::Seconds { .. }
             | Self::OutputLimit(_)
             | Self::StdinTwice
+            | Self::NeedsConnection(_)
             | Self::StdinFile(..)
             | Self::IdInUse(_) => ErrorKind::InvalidRequest,
             Self::Confinement(error) if error.is_invalid_request() => ErrorKind::InvalidRequest,
@@ -232,6 +237,7 @@ impl fmt::Display for Error {
             Self::StdinTwice => {
                 f.write_str("stdin is given both in the header and as payload; give one of them")
             }
+            Self::NeedsConnection(name) => write!(f, "{name} {NEEDS_CONNECTION}"),
             Self::StdinFile(path, error) => {
                 write!(f, "--stdin-file {}: {}", path.display(), os_message(error))
             }

@@ -16,7 +16,7 @@ pub use child::{Child, Ended};
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -33,7 +33,7 @@ use crate::text::OsText;
 /// Even one processor can work on another start while a program is loaded from disk.
 const MIN_START_SLOTS: usize = 4;
 
-/// The three descriptors that the process gets.
+/// The descriptors that the process gets.
 #[derive(Clone, Copy)]
 pub struct Stdio<'a> {
     /// Becomes descriptor 0.
@@ -42,6 +42,8 @@ pub struct Stdio<'a> {
     pub stdout: BorrowedFd<'a>,
     /// Becomes descriptor 2.
     pub stderr: BorrowedFd<'a>,
+    /// Stays open, under the number that this variable gets.
+    pub channel: Option<(BorrowedFd<'a>, &'a OsText)>,
 }
 
 /// How a process is tied to the helper. In each case it leads its own process group.
@@ -96,6 +98,15 @@ impl Launcher {
         if let Some(confined) = confined {
             env.retain(|(name, _)| confined.variables.iter().all(|(set, _)| set != name));
             env.extend(confined.variables.iter().cloned());
+        }
+        if let Some((fd, variable)) = stdio.channel {
+            let number = match self.platform {
+                #[cfg(target_os = "linux")]
+                Platform::Linux => linux::CHANNEL,
+                Platform::Portable => fd.as_raw_fd(),
+            };
+            env.retain(|(name, _)| name != variable);
+            env.push((variable.clone(), OsText::from(number.to_string().as_str())));
         }
         let invocation = Invocation::new(program, env);
         let _slot = self.slots.acquire();

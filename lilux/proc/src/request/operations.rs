@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::MapAccess;
 
-use super::checks::{check_pid, check_seconds, check_text};
+use super::checks::{check_pid, check_seconds, check_text, check_variable};
 use super::fields::{Fields, from_json};
 use super::{Confinement, Program};
 use crate::error::{ConfinementError, Error};
@@ -81,6 +81,17 @@ pub struct Exec {
     pub autopsy_budget: f64,
     /// Report what the job tries to open, change, execute and connect to.
     pub observe: bool,
+    /// See [`Dialogue`].
+    pub dialogue: Dialogue,
+}
+
+/// What stays open for [`Input`] while the job runs.
+#[derive(Debug, Default)]
+pub struct Dialogue {
+    /// The stdin of the job; the field `input` of the request.
+    pub stdin: bool,
+    /// A socket whose number is in this variable; what the job writes there is sent at once.
+    pub channel: Option<OsText>,
 }
 
 impl Default for Exec {
@@ -100,6 +111,7 @@ impl Default for Exec {
             autopsy: AutopsyWhen::default(),
             autopsy_budget: DEFAULT_AUTOPSY_BUDGET,
             observe: false,
+            dialogue: Dialogue::default(),
         }
     }
 }
@@ -123,6 +135,9 @@ impl Exec {
         }
         check_text("stdout_file", self.stdout_file.as_ref())?;
         check_text("stderr_file", self.stderr_file.as_ref())?;
+        if let Some(name) = &self.dialogue.channel {
+            check_variable(name)?;
+        }
         if let Some(confinement) = &self.confinement {
             confinement.check()?;
             // Limits and private folders end with the job.
@@ -143,6 +158,7 @@ impl Fields for Exec {
         Program::NAMES[0],
         &["stdin", "timeout", "grace", "output_limit", "stream", "capture", "background"],
         &["stdout_file", "stderr_file", "autopsy", "autopsy_budget", "confinement", "observe"],
+        &["input", "channel"],
     ];
 
     fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
@@ -160,10 +176,36 @@ impl Fields for Exec {
             "autopsy" => self.autopsy = map.next_value()?,
             "autopsy_budget" => self.autopsy_budget = map.next_value()?,
             "observe" => self.observe = map.next_value()?,
+            "input" => self.dialogue.stdin = map.next_value()?,
+            "channel" => self.dialogue.channel = map.next_value()?,
             _ => return self.program.read(name, map),
         }
         Ok(true)
     }
+}
+
+/// A stream of a running job that takes input.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum InputStream {
+    /// Descriptor 0.
+    #[default]
+    Stdin,
+    /// The socket of its channel.
+    Channel,
+}
+
+/// The `input` operation; its bytes are the payload.
+#[derive(Debug, Deserialize)]
+pub struct Input {
+    /// The id of the running `exec`.
+    pub target: u64,
+    /// Where to.
+    #[serde(default)]
+    pub stream: InputStream,
+    /// Close the stream afterwards.
+    #[serde(default)]
+    pub last: bool,
 }
 
 /// The `spawn` operation.

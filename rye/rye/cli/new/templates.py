@@ -1,8 +1,9 @@
 """The templates of ``rye new``.
 
 A template is a file in ``template_files/``. In it, ``@@DESCRIPTION@@`` and ``@@EXECUTOR@@`` are
-replaced by quoted strings that are valid in Python, YAML and TOML, ``@@ITEM@@`` by the id quoted
-for a shell, and ``@@COMMENT@@`` by the start of a comment.
+replaced by quoted strings that are valid in Python, YAML and TOML, ``@@SUMMARY@@`` by the same
+without quotes, ``@@ITEM@@`` by the id quoted for a shell, and ``@@COMMENT@@`` by the start of a
+comment.
 """
 
 from __future__ import annotations
@@ -112,6 +113,7 @@ def render(template: Template, item_id: str, description: str) -> str:
         "DESCRIPTION": json.dumps(description, ensure_ascii=False),
         "EXECUTOR": json.dumps(template.executor_id, ensure_ascii=False),
         "ITEM": shlex.quote(item_id),
+        "SUMMARY": json.dumps(description, ensure_ascii=False)[1:-1],
     }
     text = (_FOLDER / source).read_text(encoding="utf-8")
     return re.sub(_PLACEHOLDER, lambda found: values[found[1]], text)

@@ -21,18 +21,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, Protocol, Self
 
     from rye.context import Context
     from rye.executor.chain.snapshot import Snapshot
     from rye.executor.config.build import ExecutionConfig
     from rye.executor.run.confine import Widening
-    from rye.executor.run.prepare import Preparer
+    from rye.executor.run.prepare import PreparedCall, Preparer
     from rye.executor.run.recorded import Recorder
     from rye.executor.run.result import ExecutionResult
     from rye.recording.record import Caller
 
     OnOutput = Callable[[str, str], None]
+
+    class CallWatch(Protocol):
+        """Is called while a call is prepared and run."""
+
+        def step(self, name: str) -> None:
+            """The step of this name has ended."""
+
+        def prepared(self, call: PreparedCall, context: Context) -> None:
+            """The call is about to run."""
 
 
 def execute_blocking(
@@ -127,13 +136,14 @@ class BlockingExecutor:
         on_output: OnOutput | None = None,
         widening: Widening | None = None,
         unenforced: str = "refuse",
+        watch: CallWatch | None = None,
         caller: Caller | None = None,
     ) -> ExecutionResult:
-        """As :func:`execute_blocking`; ``widening`` and ``unenforced`` are for a person's call."""
+        """As :func:`execute_blocking`; the last four are for a person's own call."""
         from rye.executor.run.failure import failure_of
         from rye.executor.run.finish import explain_failure, result_of, save_lock
         from rye.executor.run.outcome import outcome_of
-        from rye.executor.run.prepare import CallOptions, Preparation
+        from rye.executor.run.prepare import CallOptions, Preparation, no_step
 
         started = time.perf_counter()
         options = CallOptions(
@@ -145,10 +155,15 @@ class BlockingExecutor:
             unenforced=unenforced,
         )
         parts = self._parts()
-        preparation = Preparation(parts, item_id, options, snapshot=self._snapshot_of(item_id))
+        on_step = no_step if watch is None else watch.step
+        preparation = Preparation(
+            parts, item_id, options, snapshot=self._snapshot_of(item_id), on_step=on_step
+        )
         recording = None if dry_run else self._recorded(parts).begin(item_id, parameters, caller)
         try:
             call = preparation.prepare(parameters)
+            if watch is not None:
+                watch.prepared(call, parts.context)
             if recording is None:
                 from rye.executor.run.plan import planned
 
@@ -157,12 +172,14 @@ class BlockingExecutor:
                 recording.prepared(call)
                 ran = self._run(call.config, on_output)
                 recording.ran(ran)
+                on_step("run")
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, parts.environments)
                 if outcome.success and call.needs_lock:
                     outcome = save_lock(parts.locks, call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
+            on_step("until the error")
             outcome = failure_of(error)
         except BaseException:  # an interrupt
             if recording is not None:
@@ -172,6 +189,7 @@ class BlockingExecutor:
         if recording is not None:
             result = recording.finished(result, preparation.chain)
         parts.flush()
+        on_step("finish")
         return result
 
     def not_enforced(self, result: ExecutionResult) -> list[str]:

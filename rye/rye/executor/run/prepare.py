@@ -38,7 +38,11 @@ from rye.spaces.ids import SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    OnStep = Callable[[str], None]
+    """Is called with the name of each step when it has ended."""
 
 
 class CallOptions(Record, frozen=True, kw_only=True):
@@ -135,6 +139,10 @@ class Preparer:
 _DEFAULTS = CallOptions()
 
 
+def no_step(_name: str) -> None:
+    """Ignore the end of a step."""
+
+
 class Preparation:
     """One call on its way to a :class:`PreparedCall`. Use it once.
 
@@ -149,6 +157,7 @@ class Preparation:
         options: CallOptions = _DEFAULTS,
         *,
         snapshot: Snapshot | None = None,
+        on_step: OnStep = no_step,
     ) -> None:
         """``snapshot`` is one that was just made for this call; by default a new one."""
         self.chain: Chain = ()
@@ -156,6 +165,7 @@ class Preparation:
         self._item_id = item_id
         self._options = options
         self._snapshot = snapshot
+        self._on_step = on_step
 
     def prepare(
         self, parameters: Mapping[str, Any] | None = None, *, few: bool = False
@@ -184,7 +194,9 @@ class Preparation:
             pinned = next(name for name in verified.dependencies if name.startswith(PROJECT))
             parts.environments.admit_pinned(chain, pinned.removeprefix(PROJECT))
         given = parts.parameters.admit(chain[0], parameters)
+        self._on_step("parameters")
         environment = parts.environments.resolve(chain)
+        self._on_step("environment")
         programs: tuple[str, ...] = ()
         if verified.lock is None and self._options.locked:
             from rye.executor.config.programs import outside_programs
@@ -197,8 +209,10 @@ class Preparation:
             cwd = config.config.get("cwd")
             parts.named_files.require_pinned(chain, anchor, verified.dependencies, cwd)
         config = self._without_shim(config, chain)
+        self._on_step("config")
         if self._options.confined:
             config = parts.confining.confine(chain, anchor, environment, config, self._options)
+            self._on_step("permissions")
         return PreparedCall(
             chain=chain,
             lock=verified.lock,
@@ -233,14 +247,18 @@ class Preparation:
         snapshot = self._snapshot or parts.library.snapshot()
         known = parts.chains.known(self._item_id, snapshot)
         tool = known[0].resolution if known else snapshot.resolve(self._item_id)
+        self._on_step("resolve")
         lock = None
         if options.locked:
             lock = parts.locks.verify(tool, snapshot, known, frozen=options.frozen)
+            self._on_step("lockfile")
         chain = self.chain = known or parts.chains.build(self._item_id, snapshot)
+        self._on_step("chain and signatures")
         if lock is not None:
             parts.locks.confirm_chain(lock, chain)
         if options.validate_chain:
             parts.validator.require_valid(chain)
+            self._on_step("validation")
         anchor = resolve_anchor(chain, parts.context)
         dependencies = verify_dependencies(chain, anchor, snapshot.verify_file, few=few)
         pins = parts.pinned_files.digests(chain, few=few)
@@ -249,6 +267,7 @@ class Preparation:
         needs_cwd = parts.named_files.require_pinned(chain, anchor, dependencies)
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
+        self._on_step("dependencies")
         return VerifiedChain(
             chain=chain,
             lock=lock,

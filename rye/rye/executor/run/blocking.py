@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rye.context import Context
     from rye.executor.chain.snapshot import Snapshot
     from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
     from rye.executor.run.prepare import PreparedCall, Preparer
     from rye.executor.run.recorded import Recorder
@@ -134,6 +135,7 @@ class BlockingExecutor:
         frozen: bool = False,
         timeout: float | None = None,
         on_output: OnOutput | None = None,
+        listener: Listener | None = None,
         widening: Widening | None = None,
         unenforced: str = "refuse",
         watch: CallWatch | None = None,
@@ -170,7 +172,7 @@ class BlockingExecutor:
                 outcome = planned(call, parts.context)
             else:
                 recording.prepared(call)
-                ran = self._run(call.config, on_output)
+                ran = self._run(call.config, on_output, listener)
                 recording.ran(ran)
                 on_step("run")
                 outcome = outcome_of(call.config, ran, call.chain)
@@ -185,7 +187,7 @@ class BlockingExecutor:
             if recording is not None:
                 recording.cancelled(preparation.chain)
             raise
-        result = result_of(outcome, preparation.chain, started)
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
         if recording is not None:
             result = recording.finished(result, preparation.chain)
         parts.flush()
@@ -220,11 +222,20 @@ class BlockingExecutor:
         seen, self._seen = self._seen, None
         return seen[1] if seen is not None and seen[0] == item_id else None
 
-    def _run(self, config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+    def _run(
+        self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
+    ) -> Any:
         from rye.spaces.ids import SUBPROCESS
 
         if config.primitive_id == SUBPROCESS:
-            return self._subprocess.execute(config.config, config.params, on_output=on_output)
+            from rye.executor.run.channel import Conversation
+
+            return self._subprocess.execute(
+                config.config,
+                config.params,
+                on_output=on_output,
+                dialogue=Conversation(listener).dialogue,
+            )
         return _run_in_loop(config, on_output)
 
 

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any, ClassVar, Self, TypeVar
 
+    from rye.executor.run.channel import Listener
+
     Result = TypeVar("Result")
 
 
@@ -108,14 +110,16 @@ class PrimitiveExecutor:
         frozen: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - of the job, and by the specification
         on_output: OnOutput | None = None,
+        listener: Listener | None = None,
         caller: Caller | None = None,
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
         ``timeout`` in seconds takes precedence over the chain's. ``frozen`` refuses a tool without
-        a lockfile. ``on_output(stream, text)`` receives output as it arrives. A ``dry_run``
-        prepares the call without running it: ``data`` and ``metadata["plan"]`` are the plan.
-        Every other call is recorded in the user's history, with its ``caller``.
+        a lockfile. ``on_output(stream, text)`` receives output as it arrives, and ``listener``
+        the tool's progress and questions. A ``dry_run`` prepares the call without running it:
+        ``data`` and ``metadata["plan"]`` are the plan. Every other call is recorded in the user's
+        history, with its ``caller``.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -138,7 +142,7 @@ class PrimitiveExecutor:
                 outcome = planned(call, self.context)
             else:
                 recording.prepared(call)
-                ran = await self._primitives.run(call.config, on_output)
+                ran = await self._primitives.run(call.config, on_output, listener)
                 recording.ran(ran)
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
@@ -151,7 +155,7 @@ class PrimitiveExecutor:
             if recording is not None:
                 recording.cancelled(preparation.chain)
             raise
-        result = result_of(outcome, preparation.chain, started)
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
         return result if recording is None else recording.finished(result, preparation.chain)
 
     # The names that the specification gives to single steps.

@@ -222,7 +222,9 @@ fn access(name: &str) -> Option<Access> {
 
 /// Opens a path. One that does not exist is `None`, except for `write`: the job could not create it.
 fn open(name: &'static str, path: &OsText) -> Result<Option<(OwnedFd, Identity)>, Error> {
-    match paths::open(path) {
+    // A job may not replace a read-only path, and so not a link either.
+    let opened = if name == "read_only" { paths::open_link(path) } else { paths::open(path) };
+    match opened {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if name != "write" && is_absent(&error) => Ok(None),
         Err(error) => Err(ConfinementError::Path(name, path.clone(), error).into()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from lilux.sha256 import sha256
@@ -24,14 +23,6 @@ def digest(data: bytes) -> str:
     from hashlib import sha256 as fast
 
     return fast(data).hexdigest()
-
-
-def canonical(value: Any) -> bytes:
-    """Return a value as JSON with sorted keys and without spaces, in UTF-8.
-
-    What is not JSON is represented by its type, since its text could be different each time.
-    """
-    return _encoder.encode(value).encode("utf-8", "surrogatepass")
 
 
 class Secrets:
@@ -89,12 +80,3 @@ def _refers(schema: object) -> bool:
     if isinstance(schema, Mapping):
         return "$ref" in schema or any(_refers(part) for part in schema.values())
     return isinstance(schema, list | tuple) and any(_refers(part) for part in schema)
-
-
-def _type_name(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else {"type": type(value).__name__}
-
-
-_encoder = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_type_name
-)

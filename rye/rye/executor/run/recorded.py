@@ -16,6 +16,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from lilux.primitives.errors import IntegrityError
+from lilux.primitives.integrity import canonical_json
 from lilux.record import replaced
 
 from rye.context import Context
@@ -25,7 +27,7 @@ from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, canonical, digest
+from rye.recording.digests import Secrets, digest
 from rye.recording.record import (
     CANCELLED,
     ERROR,
@@ -281,8 +283,8 @@ def _parameters(given: Any, secrets: Secrets, *, keeps: bool) -> dict[str, Any]:
         return {}
     masked = secrets.masked(given)
     try:
-        described: dict[str, Any] = {"sha256": digest(canonical(masked))}
-    except (TypeError, ValueError, RecursionError):
+        described: dict[str, Any] = {"sha256": digest(canonical_json(masked).encode("ascii"))}
+    except IntegrityError:
         return {}
     if keeps:
         described["values"] = masked
@@ -307,7 +309,7 @@ def _output(primitive: str, result: Any, *, keeps: bool) -> dict[str, Any]:
     body = result.body if primitive == HTTP_CLIENT else None
     if body is None:
         return {}
-    text = body if isinstance(body, str) else canonical(body).decode("utf-8", "replace")
+    text = body if isinstance(body, str) else canonical_json(body)
     return {"body": _stream(None, text, 0, keeps)}
 
 

@@ -15,6 +15,7 @@ from rye.cli.app import app
 from rye.cli.commands.run import command as run_command
 from rye.cli.invocation import find_project
 from rye.cli.run.request import RunRequest, parse_without_click
+from rye.errors import RyeError
 from rye_command import Completed, InProcessRye, environment, rye
 from rye_project import Project
 
@@ -100,6 +101,11 @@ WORDS = [
     "--nope",
     "--param",
     "--n=3",
+    "--n",
+    "-3",
+    "-q",
+    "-v",
+    "--debug",
     "",
     "ä ö",
 ]
@@ -108,7 +114,7 @@ WORDS = [
 def parse_with_click(args: list[str]) -> RunRequest | None:
     try:
         ctx = run_command.make_context("run", list(args), help_option_names=["-h", "--help"])
-    except (click.ClickException, click.exceptions.Exit):
+    except (click.ClickException, click.exceptions.Exit, RyeError):  # the help of no such tool
         return None
     given = dict(ctx.params)
     return RunRequest(json=given.pop("as_json"), **given)

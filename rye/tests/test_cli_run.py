@@ -113,8 +113,9 @@ def test_a_value_is_neither_an_option_nor_a_template(project: Project, run: InPr
         (["--params", '{"word": 3}'], "invalid parameters for 'tools/echoes': "),
         (["--timeout", "0"], "invalid call: timeout: expected a positive number"),
         (["--timeout", "x"], "is not a valid float; see `rye run --help`"),
-        (["--n=3"], "no such option '--n'; to pass a parameter, write n=…"),
-        (["--jsn"], "no such option '--jsn'. Did you mean '--json'? See `rye run --help`"),
+        (["--n=x"], "invalid parameters for 'tools/echoes': n: expected an integer"),
+        (["--jsn"], "unknown parameter '--jsn' (did you mean '--json'?); see `rye run tools/ech"),
+        (["-x"], "no such option '-x'; see `rye run --help`"),
     ],
 )
 def test_misuse_is_reported_once_and_exits_with_2(

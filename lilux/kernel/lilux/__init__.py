@@ -19,6 +19,7 @@ _MODULES = {
     "Confinement": "lilux.primitives.subprocess.confinement",
     "ConfinementLimits": "lilux.primitives.subprocess.confinement",
     "ConfinementReport": "lilux.primitives.subprocess.confinement",
+    "Dialogue": "lilux.primitives.subprocess.dialogue",
     "EnvResolver": "lilux.runtime.env_resolver",
     "HelperError": "lilux.primitives.errors",
     "HttpClientPrimitive": "lilux.primitives.http_client",
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
         ConfinementReport,
         MissingPart,
     )
+    from lilux.primitives.subprocess.dialogue import Dialogue
     from lilux.primitives.subprocess.result import SubprocessResult
     from lilux.runtime.auth import AuthStore
     from lilux.runtime.env_resolver import EnvResolver

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import session as protocol
-from lilux.primitives.subprocess.session import Call, Ended, Output, Session, connection_lost
+from lilux.primitives.subprocess.session import (
+    Call,
+    Ended,
+    Event,
+    InputTaken,
+    Output,
+    Session,
+    connection_lost,
+)
 
 PING = {"id": 0, "op": "cancel", "target": 0}
 RESULT = {
@@ -47,7 +55,7 @@ def start(session: Session, now: float = 0, **fields: Any) -> Call:
     return session.start({"op": "exec", "command": "true", **fields}, b"", now)
 
 
-def events(session: Session, data: bytes) -> list[Output | Ended]:
+def events(session: Session, data: bytes) -> list[Event]:
     return list(session.receive(data))
 
 
@@ -310,3 +318,23 @@ def test_closing_ends_all_calls_with_the_error() -> None:
     assert [message_of(call) for call in calls] == [message] * 3
     assert not session.outgoing
     assert session.next_tick is None
+
+
+def test_input_is_taken_piece_by_piece_and_its_answer_is_not_the_answer_of_the_call() -> None:
+    session = Session()
+    call = start(session)
+    session.sent(len(session.outgoing))
+    session.feed(call, "stdin", b"text", last=True)
+    assert sent(session) == [{"id": 2, "op": "input", "target": 1, "stream": "stdin", "last": True}]
+    answer = frame({"id": 2, "kind": "result", "found": True})
+    assert events(session, answer) == [InputTaken(call, "stdin", wants_more=True)]
+    assert not call.ended
+
+
+def test_input_for_a_call_that_has_ended_is_not_sent() -> None:
+    session = Session()
+    call = start(session)
+    assert events(session, frame({"id": 1, **RESULT})) == [Ended(call)]
+    session.sent(len(session.outgoing))
+    session.feed(call, "channel", b"late", last=False)
+    assert not session.outgoing

@@ -31,7 +31,7 @@ fn start(launcher: &Launcher, spawn: &Spawn) -> Result<Child, Error> {
     let null: OwnedFd = OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
     let log = spawn.log_file.as_ref().map(|path| open_output(FileRole::Log, path)).transpose()?;
     let output = log.as_ref().map_or(null.as_fd(), AsFd::as_fd);
-    let stdio = Stdio { stdin: null.as_fd(), stdout: output, stderr: output };
+    let stdio = Stdio { stdin: null.as_fd(), stdout: output, stderr: output, channel: None };
     launcher.launch(&spawn.program, stdio, Bond::Detached, None, None).map_err(Error::start)
 }
 

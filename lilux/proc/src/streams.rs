@@ -1,4 +1,4 @@
-//! The three streams of a job: stdin is fed, stdout and stderr are captured, streamed and saved.
+//! The output of a job: it is captured, streamed and saved.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub const READ_SIZE: usize = 64 * 1024;
 /// Pipe capacity, and bytes read at once, for a job that fills the default capacity.
 const LARGE_READ_SIZE: usize = 256 * 1024;
 
-/// The two output streams of a job.
+/// What a job writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
@@ -29,6 +29,8 @@ pub enum Stream {
     Stdout,
     /// Descriptor 2.
     Stderr,
+    /// The socket of its channel.
+    Channel,
 }
 
 /// Receives output while the job runs.
@@ -39,35 +41,10 @@ pub trait Chunks {
     fn send(&self, stream: Stream, bytes: &[u8]);
 }
 
-/// Input that is being written to the job's stdin.
-pub struct Feed {
-    /// Our end of the pipe.
-    pub fd: OwnedFd,
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
 /// An empty stdin.
 pub fn null_input() -> Result<OwnedFd, Errno> {
     use rustix::fs::{Mode, OFlags, open};
     open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-}
-
-impl Feed {
-    /// `fd` has to be non-blocking.
-    pub fn new(fd: OwnedFd, bytes: Vec<u8>) -> Self {
-        Self { fd, bytes, sent: 0 }
-    }
-
-    /// Writes once. Returns true when everything is written or the job has closed its stdin.
-    pub fn write_more(&mut self) -> bool {
-        match rustix::io::write(&self.fd, &self.bytes[self.sent..]) {
-            Ok(n) => self.sent += n,
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => return true,
-        }
-        self.sent == self.bytes.len()
-    }
 }
 
 /// One output stream: its pipe, and its destinations.

@@ -28,13 +28,16 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("verify", "Check the signatures of tools."),
     "check": ("check", "Check that tools would run, and what they should pin."),
     "trust": ("trust", "Manage the keys and projects that you trust."),
+    "key": ("key", "Show, replace or revoke the key that you sign with."),
     "lock": ("lock", "Pin tools to their current content, or check all pins."),
     "unlock": ("unlock", "Remove the pins of tools."),
     "permissions": ("permissions", "Show what a tool may do, and what is enforced."),
     "doctor": ("doctor", "Find problems with your setup, and how to fix them."),
+    "config": ("config", "Show every setting, and where it comes from."),
     "tools": ("tools", "Print tool definitions for an agent framework."),
     "mcp": ("mcp", "Serve the tools to agents over MCP."),
     "completion": ("completion", "Print the completion script for a shell."),
+    "help": ("help", "Show the help of a command or a tool."),
 }
 
 

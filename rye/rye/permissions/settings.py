@@ -15,23 +15,16 @@ not read here.
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from lilux.files.bounded_read import FileTooLargeError, read_bounded
 from lilux.record import Record
-from lilux.sha256 import sha256
 
 from rye.cache.disk import DiskCache
 from rye.context import Context
-from rye.errors import ItemFormatError, PermissionsError
-from rye.items.permissions import (
-    Permissions,
-    permissions_from,
-    permissions_from_json,
-    permissions_to_json,
-)
-from rye.ownership import guard, guard_above
+from rye.errors import PermissionsError
+from rye.items.permissions import Permissions, permissions_from
+from rye.items.user_config import CORRECT_IT, UserConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +33,6 @@ if TYPE_CHECKING:
 REFUSE, ALLOW = "refuse", "allow"
 WARN = "warn"
 """Run, and say what is not enforced: only for a person who waits for the result."""
-
-_MAX_BYTES = 256 * 1024
-_KIND = "grants"
-_HINT = "correct it"
 
 
 class Grant(Record, frozen=True, kw_only=True):
@@ -73,10 +62,8 @@ class UserSettings:
     """The settings, read again when the file changes."""
 
     def __init__(self, context: Context, disk_cache: DiskCache | None = None) -> None:
-        self.path = context.user_space / ".ai" / "config.yaml"
-        self._name = str(self.path)
-        self._disk_cache = disk_cache
-        self._stamp: object = None
+        self._config = UserConfig(context, disk_cache)
+        self._source: object = None
         self._content = _Content()
 
     @property
@@ -90,56 +77,19 @@ class UserSettings:
         return [one.permissions for one in grants if one.covers(item_id, signer)]
 
     def _current(self) -> _Content:
-        try:
-            status = os.stat(self._name)  # noqa: PTH116 - on the way of each call
-        except FileNotFoundError:
-            self._stamp, self._content = None, _Content()
-            return self._content
-        except OSError as error:
-            raise self._unusable((error.strerror or "cannot be read").lower()) from None
-        stamp = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_uid, status.st_mode)
-        if stamp != self._stamp:
-            fault = guard(self.path, status) or guard_above(self.path)
-            if fault:
-                raise PermissionsError(fault)
-            self._content = self._read()
-            self._stamp = stamp
+        config = self._config.current()
+        if config is not self._source:
+            self._content = _checked(config, self._config.path)
+            self._source = config
         return self._content
 
-    def _read(self) -> _Content:
-        try:
-            data = read_bounded(self._name, _MAX_BYTES)
-        except (OSError, FileTooLargeError) as error:
-            raise self._unusable(str(error)) from None
-        digest = sha256(data).hexdigest()
-        kept = None if self._disk_cache is None else self._disk_cache.recall(_KIND, digest)
-        if isinstance(kept, dict):
-            return _from_json(kept)
-        content = _parsed(data, self.path)
-        if self._disk_cache is not None:
-            self._disk_cache.keep(_KIND, digest, _to_json(content))
-        return content
 
-    def _unusable(self, reason: str) -> PermissionsError:
-        return PermissionsError(f"{self.path}: {reason}", hint=_HINT)
-
-
-def _parsed(data: bytes, path: Path) -> _Content:
-    from rye.items.strict_yaml import load_mapping
-
-    if all(not line.strip() or line.lstrip().startswith(b"#") for line in data.splitlines()):
-        return _Content()
-    try:
-        config, _ = load_mapping(data.decode(), path, hint=_HINT)
-    except UnicodeDecodeError:
-        raise PermissionsError(f"{path}: is not UTF-8", hint="save it as UTF-8") from None
-    except ItemFormatError as error:
-        raise PermissionsError(error.reason, hint=error.hint) from None
+def _checked(config: Mapping[str, Any], path: Path) -> _Content:
     grants = config.get("grants")
     if grants is None:
         grants = []
     if not isinstance(grants, list):
-        raise PermissionsError(f"{path}: expected a list in 'grants'", hint=_HINT)
+        raise PermissionsError(f"{path}: expected a list in 'grants'", hint=CORRECT_IT)
     return _Content(
         unenforced=_unenforced(config.get("permissions"), path),
         grants=tuple([_grant(one, f"grants[{at}]", path) for at, one in enumerate(grants)]),
@@ -150,18 +100,20 @@ def _unenforced(section: object, path: Path) -> str:
     if section is None:
         return ""
     if not isinstance(section, dict) or set(section) - {"unenforced"}:
-        raise PermissionsError(f"{path}: expected {{unenforced: …}} in 'permissions'", hint=_HINT)
+        raise PermissionsError(
+            f"{path}: expected {{unenforced: …}} in 'permissions'", hint=CORRECT_IT
+        )
     value = section.get("unenforced")
     if value not in (None, REFUSE, ALLOW):
         raise PermissionsError(
-            f"{path}: expected refuse or allow in 'permissions.unenforced'", hint=_HINT
+            f"{path}: expected refuse or allow in 'permissions.unenforced'", hint=CORRECT_IT
         )
     return value or ""
 
 
 def _grant(value: object, where: str, path: Path) -> Grant:
     def refuse(reason: str) -> PermissionsError:
-        return PermissionsError(f"{path}: {reason}", hint=_HINT)
+        return PermissionsError(f"{path}: {reason}", hint=CORRECT_IT)
 
     if not isinstance(value, dict):
         raise refuse(f"expected a mapping in '{where}'")
@@ -175,27 +127,3 @@ def _grant(value: object, where: str, path: Path) -> Grant:
     if fault:
         raise refuse(fault)
     return Grant(tools=tuple(tools), signer=signer, permissions=permissions)
-
-
-def _to_json(content: _Content) -> dict[str, Any]:
-    grants = [
-        {
-            "tools": list(one.tools),
-            "signer": one.signer,
-            "permissions": permissions_to_json(one.permissions),
-        }
-        for one in content.grants
-    ]
-    return {"unenforced": content.unenforced, "grants": grants}
-
-
-def _from_json(value: dict[str, Any]) -> _Content:
-    grants = [
-        Grant(
-            tools=tuple(one["tools"]),
-            signer=one["signer"],
-            permissions=permissions_from_json(one["permissions"]) or Permissions(),
-        )
-        for one in value["grants"]
-    ]
-    return _Content(unenforced=value["unenforced"], grants=tuple(grants))

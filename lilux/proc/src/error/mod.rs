@@ -3,8 +3,10 @@
 //! Messages name the field, the path or the process, but never a value that could be a secret.
 
 mod confinement;
+mod prepared;
 
 pub use confinement::ConfinementError;
+pub use prepared::PreparedError;
 
 use std::ffi::CString;
 use std::fmt;
@@ -30,9 +32,13 @@ pub enum ErrorKind {
     UnknownOperation,
     /// The request is valid, but the machine cannot do it now.
     Unavailable,
+    /// A prepared process cannot take the call, which has had no effect. It can be run instead.
+    NotPrepared,
     /// A defect of this program.
     Internal,
 }
+
+const NEEDS_CONNECTION: &str = "needs a connection that can send more; use `lilux-proc serve`";
 
 /// What an output file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +105,8 @@ pub enum Error {
     OutputLimit(usize),
     /// Stdin was given in the header and as payload.
     StdinTwice,
+    /// This field needs a connection, over which more can be sent.
+    NeedsConnection(&'static str),
     /// `--stdin-file` cannot be read.
     StdinFile(PathBuf, io::Error),
     /// A running job has the same id.
@@ -126,6 +134,8 @@ pub enum Error {
 
     /// The job cannot be confined.
     Confinement(ConfinementError),
+    /// A prepared process cannot be used.
+    Prepared(PreparedError),
 
     // Ending a job early.
     /// The job exceeded this limit.
@@ -176,9 +186,12 @@ impl Error {
             | Self::Seconds { .. }
             | Self::OutputLimit(_)
             | Self::StdinTwice
+            | Self::NeedsConnection(_)
             | Self::StdinFile(..)
             | Self::IdInUse(_) => ErrorKind::InvalidRequest,
             Self::Confinement(error) if error.is_invalid_request() => ErrorKind::InvalidRequest,
+            Self::Prepared(error) if error.is_invalid_request() => ErrorKind::InvalidRequest,
+            Self::Prepared(_) => ErrorKind::NotPrepared,
             Self::UnknownOperation => ErrorKind::UnknownOperation,
             Self::Internal => ErrorKind::Internal,
             _ => ErrorKind::Unavailable,
@@ -232,6 +245,7 @@ impl fmt::Display for Error {
             Self::StdinTwice => {
                 f.write_str("stdin is given both in the header and as payload; give one of them")
             }
+            Self::NeedsConnection(name) => write!(f, "{name} {NEEDS_CONNECTION}"),
             Self::StdinFile(path, error) => {
                 write!(f, "--stdin-file {}: {}", path.display(), os_message(error))
             }
@@ -264,11 +278,10 @@ impl fmt::Display for Error {
                 write!(f, "{role} {}: not a regular file or a device", path.display())
             }
             Self::Confinement(error) => error.fmt(f),
-            Self::LimitExceeded(part, limit) => write!(
-                f,
-                "Command ended: it used more than {limit} {}",
-                part.unit()
-            ),
+            Self::Prepared(error) => error.fmt(f),
+            Self::LimitExceeded(part, limit) => {
+                write!(f, "Command ended: it used more than {limit} {}", part.unit())
+            }
             Self::TimedOut(seconds) => write!(f, "Command timed out after {seconds} seconds"),
             Self::Cancelled => f.write_str("Command cancelled"),
             Self::NotPermitted(pid) => {
@@ -310,6 +323,12 @@ impl From<io::Error> for Error {
 impl From<ConfinementError> for Error {
     fn from(error: ConfinementError) -> Self {
         Self::Confinement(error)
+    }
+}
+
+impl From<PreparedError> for Error {
+    fn from(error: PreparedError) -> Self {
+        Self::Prepared(error)
     }
 }
 

@@ -1,7 +1,9 @@
-//! Ending or pausing a job from another thread.
+//! Ending, pausing or feeding a job from another thread.
 
 use std::sync::Mutex;
 
+use super::input::Piece;
+use crate::request::InputStream;
 use crate::sync::lock;
 use crate::wake::Waker;
 
@@ -24,6 +26,8 @@ pub struct Control {
 struct State {
     end: Option<EndRequest>,
     paused: bool,
+    /// Not yet taken by the job. What is left after its end is dropped with this record.
+    input: Vec<(InputStream, Piece)>,
 }
 
 impl Control {
@@ -47,6 +51,17 @@ impl Control {
     pub fn set_paused(&self, paused: bool) {
         lock(&self.state).paused = paused;
         self.waker.wake();
+    }
+
+    /// Adds input for a stream of the job.
+    pub fn feed(&self, stream: InputStream, piece: Piece) {
+        lock(&self.state).input.push((stream, piece));
+        self.waker.wake();
+    }
+
+    /// Takes the input that was added.
+    pub fn take_input(&self) -> Vec<(InputStream, Piece)> {
+        std::mem::take(&mut lock(&self.state).input)
     }
 
     /// How the job has to end, if it has to.

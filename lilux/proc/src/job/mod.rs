@@ -1,27 +1,34 @@
 //! One `exec`: a thread starts the process, moves its input and output, and waits for its end.
 
+mod channel;
 mod control;
+mod ends;
+mod input;
 mod limits;
+mod start;
 
 pub use control::{Control, EndRequest};
+pub use input::Piece;
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
+use self::ends::{Ends, Outputs};
 use self::limits::Confinement;
+use self::start::not_started;
 use crate::autopsy::{self, Autopsy, Mask};
 use crate::clock::wait_for;
 use crate::confine::Part;
 use crate::error::Error;
-use crate::launch::{Child, Ended, Launcher, Stdio};
+use crate::launch::{Child, Ended, Launcher};
 use crate::observe::Observer;
+use crate::prepared::{PreparedCall, PreparedProcesses};
 use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
 use crate::request::{AutopsyWhen, Exec, seconds};
-use crate::streams::{Chunks, Feed, Output, READ_SIZE, Stream, null_input};
+use crate::streams::Chunks;
 use crate::tree::Supervision;
 
 /// How long to wait for the job's own process after SIGKILL. A process that is stuck in the kernel
@@ -55,40 +62,28 @@ pub struct Context<'a> {
     pub supervision: &'a Supervision,
     /// Ends or pauses this job.
     pub control: &'a Control,
-    /// Receives output while the job runs, if the request asks for that.
+    /// Receives output and messages while the job runs, if the request asks for that.
     pub chunks: Option<&'a dyn Chunks>,
+    /// The prepared processes of the connection, and the id of this request.
+    pub prepared: Option<(&'a PreparedProcesses, u64)>,
 }
 
-/// Runs a job until its process and everything that it started have ended.
-pub fn run(exec: Exec, input: Vec<u8>, context: &Context<'_>, watch: &mut dyn Watch) -> Finished {
+/// Runs a job until its process and everything that it started have ended. Fails only if a prepared
+/// process cannot be used, before anything has happened.
+pub fn run(
+    exec: Exec,
+    input: Vec<u8>,
+    context: &Context<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Finished, Error> {
     let began = Instant::now();
-    let checked = exec.program.check_command();
-    match checked.and_then(|()| Job::start(exec, input, context).map_err(Error::start)) {
-        Ok(job) => job.run_to_end(began, watch),
-        Err(error) => not_started(&error, began),
+    if let Err(error) = exec.program.check_command() {
+        return Ok(not_started(&error, began));
     }
-}
-
-fn not_started(error: &Error, began: Instant) -> Finished {
-    Finished {
-        report: ExecReport {
-            success: false,
-            return_code: -1,
-            duration_ms: milliseconds(began.elapsed()),
-            pid: None,
-            timed_out: false,
-            cancelled: false,
-            signal: None,
-            truncated: Truncated::default(),
-            tree: TreeReport::empty(KnownBy::NotStarted),
-            file_error: None,
-            limit: None,
-            confinement: None,
-            autopsy: None,
-            observation: None,
-        },
-        stdout: Vec::new(),
-        stderr: vec![error.to_string().into_bytes()],
+    match Job::start(exec, input, context) {
+        Ok(job) => Ok(job.run_to_end(began, watch)),
+        Err(error @ Error::Prepared(_)) => Err(error),
+        Err(error) => Ok(not_started(&Error::start(error), began)),
     }
 }
 
@@ -120,11 +115,10 @@ struct Job<'a> {
     exec: Exec,
     child: Child,
     confinement: Option<Confinement>,
+    /// Dropped when the process has been reaped.
+    _call: Option<PreparedCall>,
     observer: Option<Observer>,
-    stdin: Option<Feed>,
-    stdout: Output,
-    stderr: Output,
-    buffer: Vec<u8>,
+    ends: Ends,
     phase: Phase,
     deadline: Option<Instant>,
     descendants_ended: usize,
@@ -132,64 +126,14 @@ struct Job<'a> {
     autopsy: Option<Autopsy>,
 }
 
-impl<'a> Job<'a> {
-    fn start(exec: Exec, input: Vec<u8>, context: &'a Context<'a>) -> Result<Self, Error> {
-        let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stdin, child_stdin) = if input.is_empty() {
-            (None, null_input()?)
-        } else {
-            let (reading, writing) = pipe_with(PipeFlags::CLOEXEC)?;
-            // Only our end: a program expects its stdin to block.
-            rustix::io::ioctl_fionbio(&writing, true)?;
-            (Some(Feed::new(writing, input)), reading)
-        };
-        for fd in [&stdout, &stderr] {
-            // The job could read its own output back between our poll and our read.
-            rustix::io::ioctl_fionbio(fd, true)?;
-        }
-        let stdout = Output::new(stdout, &exec, exec.stdout_file.as_ref())?;
-        let stderr = Output::new(stderr, &exec, exec.stderr_file.as_ref())?;
-        let descriptors = Stdio {
-            stdin: child_stdin.as_fd(),
-            stdout: child_stdout.as_fd(),
-            stderr: child_stderr.as_fd(),
-        };
-        let confinement = Confinement::prepare(&exec, context.launcher)?;
-        let confined = confinement.as_ref().map(Confinement::confined);
-        let bond = context.supervision.bond();
-        let (platform, program) = (context.launcher.platform, &exec.program);
-        let mut observer = exec.observe.then(|| Observer::new(platform, program)).transpose()?;
-        let child =
-            context.launcher.launch(program, descriptors, bond, confined, observer.as_ref())?;
-        observer.iter_mut().for_each(Observer::launched);
-        context.supervision.started(&child);
-        let deadline = exec.timeout.map(|timeout| Instant::now() + seconds(timeout));
-        Ok(Self {
-            context,
-            exec,
-            child,
-            confinement,
-            observer,
-            stdin,
-            stdout,
-            stderr,
-            buffer: Vec::with_capacity(READ_SIZE),
-            phase: Phase::Running,
-            deadline,
-            descendants_ended: 0,
-            descendants_complete: true,
-            autopsy: None,
-        })
-    }
-
+impl Job<'_> {
     fn run_to_end(mut self, began: Instant, watch: &mut dyn Watch) -> Finished {
         let mut given_up = false;
         while !given_up && !self.wait_and_move(watch) {
             given_up = self.advance();
         }
         let duration_ms = milliseconds(began.elapsed());
-        self.drain_outputs();
+        self.ends.drain(self.context.chunks);
         let pid = self.child.raw_pid();
         let (tree, ended) = if given_up {
             let known_by = self.context.supervision.known_by();
@@ -205,8 +149,7 @@ impl<'a> Job<'a> {
             }
             (tree, self.child.reap())
         };
-        let (stdout, stdout_error) = self.stdout.finish();
-        let (mut stderr, stderr_error) = self.stderr.finish();
+        let Outputs { stdout, mut stderr, file_error } = self.ends.finish();
         let confinement = self.confinement.as_ref();
         let (return_code, signal) = match ended {
             Some(Ended::Code(code)) => (code, None),
@@ -238,7 +181,7 @@ impl<'a> Job<'a> {
                 signal,
                 truncated: Truncated { stdout: stdout.omitted, stderr: stderr.omitted },
                 tree,
-                file_error: stdout_error.or(stderr_error),
+                file_error,
                 limit: match reason {
                     Some(Reason::Limit(part)) => Some(part),
                     _ => None,
@@ -258,41 +201,28 @@ impl<'a> Job<'a> {
         let waker = control.waker();
         let may_read =
             self.context.chunks.is_none_or(|chunks| !control.is_paused() && chunks.ready(waker));
-        let mut fds = Vec::with_capacity(6);
+        let mut fds = Vec::with_capacity(8);
         fds.push(PollFd::from_borrowed_fd(self.child.exit_fd(), PollFlags::IN));
         fds.push(PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN));
-        let outputs = [&self.stdout, &self.stderr].map(|output| {
-            let fd = output.fd.as_ref().filter(|_| may_read)?;
-            fds.push(PollFd::new(fd, PollFlags::IN));
-            Some(fds.len() - 1)
-        });
-        let stdin = self.stdin.as_ref().map(|feed| {
-            fds.push(PollFd::new(&feed.fd, PollFlags::OUT));
-            fds.len() - 1
-        });
+        let places = self.ends.poll(&mut fds, may_read);
         let watched = watch.fd().map(|fd| {
             fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
             fds.len() - 1
         });
         wait_for(&mut fds, self.next_deadline());
-        let ready = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
         let exited = !fds[0].revents().is_empty();
         let woken = !fds[1].revents().is_empty();
-        let [stdout, stderr] = outputs.map(ready);
-        let stdin = ready(stdin);
-        if !ready(watched).is_empty() {
+        let ready = places.ready(&fds);
+        if watched.is_some_and(|at| !fds[at].revents().is_empty()) {
             watch.hand_over();
         }
         if woken {
             waker.clear();
+            for (stream, piece) in control.take_input() {
+                self.ends.take(stream, piece);
+            }
         }
-        self.for_each_output(|output, stream, buffer, chunks| {
-            let ready = if stream == Stream::Stdout { stdout } else { stderr };
-            output.pump(ready, stream, buffer, chunks);
-        });
-        if !stdin.is_empty() && self.stdin.as_mut().is_some_and(Feed::write_more) {
-            self.stdin = None;
-        }
+        self.ends.move_data(&ready, self.context.chunks);
         exited
     }
 
@@ -357,7 +287,7 @@ impl<'a> Job<'a> {
                 self.child.raw_pid(),
                 seconds(self.exec.autopsy_budget),
                 Mask::new(&self.context.launcher.environment(&self.exec.program)),
-                [&self.stdout, &self.stderr].map(|output| output.last(autopsy::LAST_BYTES)),
+                self.ends.last_output(),
             ));
         }
     }
@@ -367,26 +297,5 @@ impl<'a> Job<'a> {
         self.descendants_ended += killed.ended;
         self.descendants_complete &= killed.complete;
         self.phase = Phase::Killed(reason, Instant::now() + STUCK_AFTER);
-    }
-
-    /// Reads what was written before the end, even if another process keeps the pipes open.
-    fn drain_outputs(&mut self) {
-        self.for_each_output(Output::drain);
-    }
-
-    /// Calls `act` for both outputs. The stream whose last line is incomplete comes first, so that
-    /// the other stream does not interrupt the line.
-    fn for_each_output(
-        &mut self,
-        mut act: impl FnMut(&mut Output, Stream, &mut Vec<u8>, Option<&dyn Chunks>),
-    ) {
-        let stderr_first = self.stderr.is_inside_line();
-        let mut both = [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)];
-        if stderr_first {
-            both.reverse();
-        }
-        for (output, stream) in both {
-            act(output, stream, &mut self.buffer, self.context.chunks);
-        }
     }
 }

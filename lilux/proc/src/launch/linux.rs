@@ -22,6 +22,9 @@ use crate::confine::ChildSteps;
 use crate::error::{ConfinementError, Error};
 use crate::observe::ChildStep;
 
+/// The number of the channel's descriptor in the child. Some shells only know numbers below ten.
+pub const CHANNEL: c_int = 3;
+
 thread_local! {
     /// The child's stack. The thread sleeps while the child uses it, so one is enough.
     static STACK: RefCell<Option<Stack>> = const { RefCell::new(None) };
@@ -42,6 +45,7 @@ struct Plan<'a> {
     envp: Vec<*const c_char>,
     cwd: *const c_char,
     stdio: [c_int; 3],
+    channel: Option<c_int>,
     bond: Bond,
     nofile: libc::rlimit,
     confinement: Option<&'a ChildSteps<'a>>,
@@ -67,6 +71,7 @@ pub fn launch(
         envp: null_terminated(&invocation.envp),
         cwd: cwd.map_or(ptr::null(), CStr::as_ptr),
         stdio: [stdio.stdin.as_raw_fd(), stdio.stdout.as_raw_fd(), stdio.stderr.as_raw_fd()],
+        channel: stdio.channel.map(|(fd, _)| fd.as_raw_fd()),
         bond,
         nofile: libc::rlimit {
             rlim_cur: nofile.current.unwrap_or(libc::RLIM_INFINITY),
@@ -143,6 +148,8 @@ extern "C" fn child_main(argument: *mut c_void) -> c_int {
         plan.reset_limits_and_signals();
         plan.restrict();
         plan.be_observed();
+        // Last, because the number may belong to a descriptor that the steps before need.
+        plan.set_channel();
         plan.execute()
     }
 }
@@ -203,6 +210,22 @@ impl Plan<'_> {
                 if libc::dup2(source, target) < 0 {
                     self.fail(Step::Program);
                 }
+            }
+        }
+    }
+
+    unsafe fn set_channel(&self) {
+        let Some(source) = self.channel else { return };
+        // SAFETY: see `child_main`.
+        unsafe {
+            let done = if source == CHANNEL {
+                // `dup2` to itself would leave the flag that closes it.
+                libc::fcntl(source, libc::F_SETFD, 0)
+            } else {
+                libc::dup2(source, CHANNEL)
+            };
+            if done < 0 {
+                self.fail(Step::Program);
             }
         }
     }

@@ -16,7 +16,7 @@ pub use child::{Child, Ended};
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -33,7 +33,7 @@ use crate::text::OsText;
 /// Even one processor can work on another start while a program is loaded from disk.
 const MIN_START_SLOTS: usize = 4;
 
-/// The three descriptors that the process gets.
+/// The descriptors that the process gets.
 #[derive(Clone, Copy)]
 pub struct Stdio<'a> {
     /// Becomes descriptor 0.
@@ -42,6 +42,8 @@ pub struct Stdio<'a> {
     pub stdout: BorrowedFd<'a>,
     /// Becomes descriptor 2.
     pub stderr: BorrowedFd<'a>,
+    /// Stays open, under the number that this variable gets.
+    pub channel: Option<(BorrowedFd<'a>, &'a OsText)>,
 }
 
 /// How a process is tied to the helper. In each case it leads its own process group.
@@ -92,11 +94,7 @@ impl Launcher {
         confined: Option<&Confined>,
         observer: Option<&Observer>,
     ) -> Result<Child, Error> {
-        let mut env = self.environment(program);
-        if let Some(confined) = confined {
-            env.retain(|(name, _)| confined.variables.iter().all(|(set, _)| set != name));
-            env.extend(confined.variables.iter().cloned());
-        }
+        let env = self.complete_environment(program, stdio, confined);
         let invocation = Invocation::new(program, env);
         let _slot = self.slots.acquire();
         match self.platform {
@@ -113,7 +111,29 @@ impl Launcher {
         }
     }
 
-    /// The complete environment of a new process.
+    /// The environment of a new process, with the variables of its confinement and its channel.
+    pub fn complete_environment(
+        &self,
+        program: &Program,
+        stdio: Stdio<'_>,
+        confined: Option<&Confined>,
+    ) -> Vec<(OsText, OsText)> {
+        let mut env = self.environment(program);
+        for (name, value) in confined.iter().flat_map(|confined| &confined.variables) {
+            set(&mut env, name.clone(), value.clone());
+        }
+        if let Some((fd, variable)) = stdio.channel {
+            let number = match self.platform {
+                #[cfg(target_os = "linux")]
+                Platform::Linux => linux::CHANNEL,
+                Platform::Portable => fd.as_raw_fd(),
+            };
+            set(&mut env, variable.clone(), OsText::from(number.to_string().as_str()));
+        }
+        env
+    }
+
+    /// The environment that the request gives to a new process.
     pub fn environment(&self, program: &Program) -> Vec<(OsText, OsText)> {
         let given = &program.env.0;
         if program.env_mode == EnvMode::Exact {
@@ -125,4 +145,9 @@ impl Launcher {
             .chain(given.iter().cloned())
             .collect()
     }
+}
+
+fn set(env: &mut Vec<(OsText, OsText)>, name: OsText, value: OsText) {
+    env.retain(|(other, _)| *other != name);
+    env.push((name, value));
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -60,11 +60,15 @@ fn try_program(
         .stdout(stdio.stdout.try_clone_to_owned()?)
         .stderr(stdio.stderr.try_clone_to_owned()?);
     let nofile = *nofile;
-    // SAFETY: both calls are async-signal-safe, as code between fork and exec must be.
+    let channel = stdio.channel.map(|(fd, _)| fd.as_raw_fd());
+    // SAFETY: all calls are async-signal-safe, as code between fork and exec must be.
     unsafe {
         command.pre_exec(move || {
             rustix::process::setsid()?;
             let _ = rustix::process::setrlimit(Resource::Nofile, nofile);
+            if channel.is_some_and(|fd| libc::fcntl(fd, libc::F_SETFD, 0) < 0) {
+                return Err(io::Error::last_os_error());
+            }
             Ok(())
         });
     }

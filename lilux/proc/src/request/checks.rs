@@ -14,6 +14,17 @@ pub fn check_text(field: impl Display, text: Option<&OsText>) -> Result<(), Erro
     }
 }
 
+/// Checks that an environment variable can have this name.
+pub fn check_variable(name: &OsText) -> Result<(), Error> {
+    if name.as_bytes().is_empty() || name.as_bytes().contains(&b'=') || name.has_nul() {
+        // The text after a stray '=' may be a value, so it is not shown.
+        return Err(Error::EnvName(
+            name.display().split('=').next().unwrap_or_default().to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// Checks that a process can have this pid.
 pub fn check_pid(pid: i32) -> Result<(), Error> {
     if pid > 0 { Ok(()) } else { Err(Error::Pid(pid)) }

@@ -9,7 +9,8 @@ mod program;
 pub use confinement::{Confinement, Limits, Net};
 pub use operations::{
     AutopsyWhen, Background, DEFAULT_JOB_GRACE, DEFAULT_KILL_GRACE, DEFAULT_OUTPUT_LIMIT,
-    DEFAULT_TIMEOUT, Exec, Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS, Spawn, Status, seconds,
+    DEFAULT_TIMEOUT, Dialogue, Exec, Input, InputStream, Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS,
+    Spawn, Start, Status, seconds,
 };
 pub use program::{EnvMap, EnvMode, Program};
 
@@ -32,6 +33,8 @@ pub enum Operation {
     Probe,
     /// End the running `exec` that has this id.
     Cancel(u64),
+    /// Write to a stream of a running `exec`.
+    Input(Input),
     /// Stop reading the output of the streaming `exec` that has this id.
     Pause(u64),
     /// Continue reading the output of the streaming `exec` that has this id.
@@ -83,6 +86,7 @@ fn parse_operation(op: &str, json: &[u8]) -> Result<Operation, Error> {
         "status" => Operation::Status(Status::parse(json)?),
         "probe" => Operation::Probe,
         "cancel" => Operation::Cancel(target("cancel")?),
+        "input" => Operation::Input(read("input", json)?),
         "pause" => Operation::Pause(target("pause")?),
         "resume" => Operation::Resume(target("resume")?),
         "guard" => Operation::Guard(group("guard")?),

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::MapAccess;
 
-use super::checks::{check_pid, check_seconds, check_text};
+use super::checks::{check_pid, check_seconds, check_text, check_variable};
 use super::fields::{Fields, from_json};
 use super::{Confinement, Program};
-use crate::error::{ConfinementError, Error};
+use crate::error::{ConfinementError, Error, PreparedError};
 use crate::text::OsText;
 
 /// Bytes kept of each output stream by default.
@@ -35,6 +35,19 @@ pub enum Background {
     End,
     /// Let them run. (A timeout or a cancel still ends the whole tree.)
     Keep,
+}
+
+/// How the process of a job comes into being.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// The program is executed.
+    #[default]
+    Program,
+    /// The program is executed, and becomes a prepared process.
+    Prepare,
+    /// The prepared process with this id is copied.
+    Prepared(u64),
 }
 
 /// When the processes of a job are looked at before they are ended.
@@ -81,6 +94,19 @@ pub struct Exec {
     pub autopsy_budget: f64,
     /// Report what the job tries to open, change, execute and connect to.
     pub observe: bool,
+    /// See [`Dialogue`].
+    pub dialogue: Dialogue,
+    /// See [`Start`].
+    pub start: Start,
+}
+
+/// What stays open for [`Input`] while the job runs.
+#[derive(Debug, Default)]
+pub struct Dialogue {
+    /// The stdin of the job; the field `input` of the request.
+    pub stdin: bool,
+    /// A socket whose number is in this variable; what the job writes there is sent at once.
+    pub channel: Option<OsText>,
 }
 
 impl Default for Exec {
@@ -100,6 +126,8 @@ impl Default for Exec {
             autopsy: AutopsyWhen::default(),
             autopsy_budget: DEFAULT_AUTOPSY_BUDGET,
             observe: false,
+            dialogue: Dialogue::default(),
+            start: Start::default(),
         }
     }
 }
@@ -123,6 +151,9 @@ impl Exec {
         }
         check_text("stdout_file", self.stdout_file.as_ref())?;
         check_text("stderr_file", self.stderr_file.as_ref())?;
+        if let Some(name) = &self.dialogue.channel {
+            check_variable(name)?;
+        }
         if let Some(confinement) = &self.confinement {
             confinement.check()?;
             // Limits and private folders end with the job.
@@ -134,6 +165,20 @@ impl Exec {
         if self.observe && self.background == Background::Keep {
             return Err(ConfinementError::ObservedBackground.into());
         }
+        if self.start != Start::Program {
+            // The calls of a prepared process would be noted as its own.
+            if self.observe {
+                return Err(PreparedError::Combination("observe").into());
+            }
+            if self.background == Background::Keep {
+                return Err(PreparedError::Combination("background: keep").into());
+            }
+        }
+        // Its channel is for the calls.
+        if self.start == Start::Prepare && (self.dialogue.stdin || self.dialogue.channel.is_some())
+        {
+            return Err(PreparedError::Combination("input or channel").into());
+        }
         Ok(self)
     }
 }
@@ -143,6 +188,7 @@ impl Fields for Exec {
         Program::NAMES[0],
         &["stdin", "timeout", "grace", "output_limit", "stream", "capture", "background"],
         &["stdout_file", "stderr_file", "autopsy", "autopsy_budget", "confinement", "observe"],
+        &["input", "channel", "start"],
     ];
 
     fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
@@ -160,10 +206,37 @@ impl Fields for Exec {
             "autopsy" => self.autopsy = map.next_value()?,
             "autopsy_budget" => self.autopsy_budget = map.next_value()?,
             "observe" => self.observe = map.next_value()?,
+            "input" => self.dialogue.stdin = map.next_value()?,
+            "channel" => self.dialogue.channel = map.next_value()?,
+            "start" => self.start = map.next_value()?,
             _ => return self.program.read(name, map),
         }
         Ok(true)
     }
+}
+
+/// A stream of a running job that takes input.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum InputStream {
+    /// Descriptor 0.
+    #[default]
+    Stdin,
+    /// The socket of its channel.
+    Channel,
+}
+
+/// The `input` operation; its bytes are the payload.
+#[derive(Debug, Deserialize)]
+pub struct Input {
+    /// The id of the running `exec`.
+    pub target: u64,
+    /// Where to.
+    #[serde(default)]
+    pub stream: InputStream,
+    /// Close the stream afterwards.
+    #[serde(default)]
+    pub last: bool,
 }
 
 /// The `spawn` operation.

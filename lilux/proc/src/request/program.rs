@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 
-use super::checks::check_text;
+use super::checks::{check_text, check_variable};
 use super::fields::Fields;
 use crate::error::Error;
 use crate::text::OsText;
@@ -49,13 +49,9 @@ impl Program {
             check_text(format_args!("args[{index}]"), Some(arg))?;
         }
         for (name, value) in &self.env.0 {
-            // The text after a stray '=' may be a value, so it is not shown.
-            let shown = || name.display().split('=').next().unwrap_or_default().to_owned();
-            if name.as_bytes().is_empty() || name.as_bytes().contains(&b'=') || name.has_nul() {
-                return Err(Error::EnvName(shown()));
-            }
+            check_variable(name)?;
             if value.has_nul() {
-                return Err(Error::NulByte(format!("env[{:?}]", shown())));
+                return Err(Error::NulByte(format!("env[{:?}]", name.display())));
             }
         }
         Ok(())

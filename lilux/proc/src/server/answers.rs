@@ -11,6 +11,7 @@ use crate::streams::{Chunks, Stream};
 use crate::wake::Waker;
 
 /// Sends answers to requests.
+#[derive(Clone)]
 pub struct Answers(pub Arc<Outbox>);
 
 /// Sends the output of one job while it runs.

@@ -10,10 +10,10 @@ use super::{Event, ReadTurn, Server};
 use crate::detach::spawn_detached;
 use crate::error::Error;
 use crate::frame::Frame;
-use crate::job::{self, Context, Control, EndRequest, Watch};
+use crate::job::{self, Context, Control, EndRequest, Piece, Watch};
 use crate::platform::Platform;
 use crate::process;
-use crate::request::{self, Background, Exec, Operation};
+use crate::request::{self, Background, Exec, Input, Operation, Start};
 use crate::streams::Chunks;
 use crate::wake::Waker;
 
@@ -52,6 +52,7 @@ impl Server {
             Operation::Cancel(target) | Operation::Pause(target) | Operation::Resume(target) => {
                 self.jobs.get(*target).is_none()
             }
+            Operation::Input(input) => self.jobs.get(input.target).is_none(),
             Operation::Probe => false,
             Operation::Kill(_) | Operation::Status(_) => {
                 self.launcher.platform == Platform::Portable
@@ -88,6 +89,7 @@ impl Server {
             Operation::Cancel(target) => {
                 self.control(id, target, |job| job.end(EndRequest::Cancel));
             }
+            Operation::Input(input) => self.feed(id, &input, payload),
             Operation::Pause(target) => self.control(id, target, |job| job.set_paused(true)),
             Operation::Resume(target) => self.control(id, target, |job| job.set_paused(false)),
             Operation::Guard(group) => self.guarded.guard(group),
@@ -113,19 +115,22 @@ impl Server {
             return Err(Error::Busy);
         }
         let control = Arc::new(Control::new(waker.clone()));
-        match self.jobs.admit(id, &control)? {
-            Admission::Admitted(1) if !turn.has_more() => {}
+        let prepare = exec.start == Start::Prepare;
+        match self.jobs.admit(id, &control, prepare)? {
+            Admission::Admitted(1) if !turn.has_more() && !prepare => {}
             Admission::Admitted(_) => turn.hand_over(),
             // The end of the connection is the answer.
             Admission::Closing => return Ok(()),
         }
-        let chunks = exec.stream.then(|| self.answers.chunks(id));
+        let chunks =
+            (exec.stream || exec.dialogue.channel.is_some()).then(|| self.answers.chunks(id));
         self.supervision.release_orphans();
         let context = Context {
             launcher: &self.launcher,
             supervision: &self.supervision,
             control: &control,
             chunks: chunks.as_ref().map(|chunks| chunks as &dyn Chunks),
+            prepared: Some((&self.prepared, id)),
         };
         let finished =
             catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &context, &mut turn)));
@@ -136,7 +141,13 @@ impl Server {
             }
             return Ok(());
         }
-        self.answers.exec_result(id, finished.map_err(|_| Error::Internal)?);
+        match finished.unwrap_or(Err(Error::Internal)) {
+            Ok(finished) => self.answers.exec_result(id, finished),
+            Err(error) => self.answers.refuse(id, &error),
+        }
+        if prepare {
+            self.prepared.end(id);
+        }
         Ok(())
     }
 
@@ -146,5 +157,16 @@ impl Server {
             act(control);
         }
         self.answers.result(id, &Found { found: control.is_some() });
+    }
+
+    /// Answers when the job has taken the bytes, so that a caller does not send more than it takes.
+    fn feed(&self, id: u64, input: &Input, payload: Vec<u8>) {
+        let answers = self.answers.clone();
+        let piece = Piece::answered(payload, input.last, move |found| {
+            answers.result(id, &Found { found });
+        });
+        if let Some(control) = self.jobs.get(input.target) {
+            control.feed(input.stream, piece);
+        }
     }
 }

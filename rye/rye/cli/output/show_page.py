@@ -10,7 +10,7 @@ from typing import Any
 from rye.catalogue.entry import CatalogueEntry
 from rye.catalogue.parameters import Parameter, parameters_of
 from rye.cli.output.printing import field_list, paragraph, plain, shorten_paths, style
-from rye.cli.run.parameters import parse_pairs
+from rye.cli.run.parameters import is_read_from, parse_pairs
 from rye.errors import RyeError
 from rye.executor.inspection import InspectedElement, Inspection
 from rye.items.permissions import permissions_to_json
@@ -46,9 +46,9 @@ def text_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -
     parts.append(field_list(list(_facts(entry, inspection))))
     parameters = parameters_of(entry.schema)
     if parameters:
-        parts.append(f"{_heading('Parameters')}\n{_parameter_list(parameters)}")
+        parts.append(f"{heading('Parameters')}\n{parameter_list(parameters)}")
     if call is not None:
-        parts.append(f"{_heading('Example')}\n  {plain(call)}")
+        parts.append(f"{heading('Example')}\n  {plain(call)}")
     return "\n\n".join(parts)
 
 
@@ -86,6 +86,7 @@ def signed_by(element: InspectedElement) -> str:
         "changed": f"changed after {signer} signed it",
         "forged": f"forged: {signer} did not make this signature",
         "untrusted": f"signed by {signer}, not trusted",
+        "revoked": f"signed by {signer}, a revoked key",
     }
     return texts[element.standing]
 
@@ -131,7 +132,8 @@ def _pinned(tool: InspectedElement) -> str:
     return "yes" if tool.locked else "no; the first successful run pins it"
 
 
-def _parameter_list(parameters: tuple[Parameter, ...]) -> str:
+def parameter_list(parameters: tuple[Parameter, ...]) -> str:
+    """Return a line or more for each parameter: its name, what it is for, its type."""
     rows = [(plain(each.name), _about(each), each.required) for each in parameters]
     column = max([len(name) for name, _, _ in rows])
     hanging = " " * (column + 4)
@@ -152,7 +154,8 @@ def _about(parameter: Parameter) -> str:
     return f"{parameter.description} ({kind})" if parameter.description else kind
 
 
-def _heading(text: str) -> str:
+def heading(text: str) -> str:
+    """Return the heading of a part of a page."""
     return style(text, bold=True)
 
 
@@ -161,7 +164,7 @@ def _as_text(value: Any) -> str:
 
 
 def _reads_back(pairs: list[str], entry: CatalogueEntry, parameters: Mapping[str, Any]) -> bool:
-    if any(pair.startswith("-") for pair in pairs):
+    if any(pair.startswith("-") or is_read_from(pair.partition("=")[2]) for pair in pairs):
         return False
     try:
         return parse_pairs(pairs, entry.schema) == dict(parameters)

@@ -13,7 +13,7 @@ from rye.errors import ParameterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from rye.cli.run.parameter_types import ParameterType, SchemaParameters
@@ -90,6 +90,16 @@ def _wrong_params(issue: str) -> ParameterError:
 # Pairs of key and value
 
 
+def is_read_from(text: str) -> bool:
+    """True if a value after ``key=`` on a command line is ``@file`` or ``-`` (stdin)."""
+    return text == "-" or text.startswith("@")
+
+
+def needs_reading(word: str) -> bool:
+    """True if a word after the tool is not yet a plain ``key=value``; see ``words.py``."""
+    return word.startswith("--") or is_read_from(word.partition("=")[2])
+
+
 def parse_pairs(
     pairs: Sequence[str], schema: Mapping[str, Any] | None, *, item_id: str = "ITEM"
 ) -> dict[str, Any]:
@@ -106,13 +116,13 @@ def parse_pairs(
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key:
-            issues.append(f"{_quoted_start(pair)} is not of the form key=value")
+            issues.append(f"{quoted_start(pair)} is not of the form key=value")
         else:
             given.setdefault(key, []).append(text)
     values: dict[str, Any] = {}
     for key, texts in given.items():
         if not known.accepts(key):
-            issues.append(_unknown(key, known.names()))
+            issues.append(unknown_parameter(key, known.names()))
             continue
         try:
             values[key] = _read_texts(key, texts, known)
@@ -199,16 +209,17 @@ def _expected(kind: ParameterType) -> str:
     return " or ".join([_NAMES.get(name, f"a {name}") for name in sorted(kind.types)])
 
 
-def _unknown(key: str, names: tuple[str, ...]) -> str:
+def unknown_parameter(key: str, names: Sequence[str], others: Iterable[str] = ()) -> str:
+    """Say that a tool has no such parameter, and which of ``names`` or ``others`` is similar."""
     from rye.suggestions import closest
 
-    similar = closest(key, names)
+    similar = closest(key, (*names, *others))
     if similar:
-        return f"unknown parameter {_quoted_start(key)} (did you mean {similar[0]!r}?)"
+        return f"unknown parameter {quoted_start(key)} (did you mean {similar[0]!r}?)"
     known = f" (known: {', '.join(names)})" if names else ""
-    return f"unknown parameter {_quoted_start(key)}{known}"
+    return f"unknown parameter {quoted_start(key)}{known}"
 
 
-def _quoted_start(text: str) -> str:
+def quoted_start(text: str) -> str:
     """Quote the beginning of an argument; the rest may be a value that must not be repeated."""
     return repr(text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 1]}…")

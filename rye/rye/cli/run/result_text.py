@@ -48,6 +48,9 @@ def failure_text(result: ExecutionResult) -> str:
     number = metadata.get("signal")
     end = f"signal {number}" if number else f"exit code {metadata.get('return_code')}"
     hint = metadata.get("hint")
+    if metadata.get("limit"):
+        # Lilux says which limit was exceeded, in the last line.
+        return result.error or ""
     if metadata.get("denied"):
         from rye.permissions.denials import USER_DECIDES
 
@@ -76,11 +79,11 @@ def notes_of(result: ExecutionResult) -> Iterator[str]:
 # Dry runs
 
 
-def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the plan of a dry run: what would run, with what, and why it is trusted."""
+def plan_lines(plan: Mapping[str, Any], verb: str = "would run") -> Iterator[str]:
+    """Yield the plan of a call: what would run, with what, and why it is trusted."""
     from rye.cli.output.printing import plain
 
-    yield f"would run {plain(plan['item_id'])}:"
+    yield f"{verb} {plain(plan['item_id'])}:"
     for name, text in (*_target_rows(plan), *_environment_rows(plan), *_trust_rows(plan)):
         if text:
             yield f"  {name:<13}{plain(text)}"

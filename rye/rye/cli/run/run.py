@@ -8,6 +8,7 @@ import sys
 from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, is_terminal, print_json
 from rye.cli.output.progress import RunningTime
+from rye.cli.run.conversation import TerminalListener
 from rye.cli.run.interruption import Interrupted, Interruption
 from rye.cli.run.live_output import LiveOutput
 from rye.cli.run.result_text import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rye.cli.invocation import Invocation
+    from rye.cli.run.details import Details
     from rye.cli.run.request import RunRequest
     from rye.executor.run.blocking import BlockingExecutor
     from rye.executor.run.confine import Widening
@@ -34,15 +36,25 @@ if TYPE_CHECKING:
 def run(request: RunRequest, invocation: Invocation) -> int:
     """Run the tool, show its output and return the exit code."""
     interruption = Interruption()
-    running_time = RunningTime(request.item_id, wanted=not request.json or is_terminal(sys.stdout))
+    running_time = RunningTime(request.item_id, wanted=_wants_running_time(request))
     output = LiveOutput(interruption, running_time)
+    details = _details(request)
     try:
         with interruption:
-            result, missing = _result(request, invocation, interruption, output, running_time)
+            result, missing = _result(
+                request, invocation, interruption, output, running_time, details=details
+            )
             _show(request, result, missing, output)
+            if details is not None:
+                output.end_open_line()
+                details.ended(result)
     except Interrupted as end:
         return _report_interruption(end, interruption, output)
     return exit_code_of(result)
+
+
+def _wants_running_time(request: RunRequest) -> bool:
+    return not request.quiet and (not request.json or is_terminal(sys.stdout))
 
 
 def _result(
@@ -51,6 +63,8 @@ def _result(
     interruption: Interruption,
     output: LiveOutput,
     running_time: RunningTime,
+    *,
+    details: Details | None,
 ) -> tuple[ExecutionResult, list[str]]:
     """The result, and the permissions that were not enforced."""
     from rye.executor.run.blocking import BlockingExecutor
@@ -61,6 +75,8 @@ def _result(
             parameters = _parameters(request, executor)
             interruption.tool_began = True
             running_time.start()
+            if details is not None:
+                details.step("start")
             result = executor.execute(
                 request.item_id,
                 parameters,
@@ -68,8 +84,12 @@ def _result(
                 dry_run=request.dry_run,
                 frozen=request.frozen,
                 on_output=None if request.json else output,
+                listener=TerminalListener(
+                    running_time, output, stdin_is_used=request.params == "-"
+                ),
                 widening=widening,
                 unenforced="warn",
+                watch=details,
             )
             accepted = widening is not None and widening.unenforced
             return result, [] if accepted else executor.not_enforced(result)
@@ -87,14 +107,29 @@ def _parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str,
     """Return the values of ``--params``, and of ``key=value`` as the tool's schema has them."""
     if not request.has_parameters:
         return None
-    from rye.cli.run.parameters import params_object, parse_pairs
+    from rye.cli.run.parameters import needs_reading, params_object, parse_pairs
 
     # First, since it may wait for stdin: the tool is read right before it is verified.
     given = params_object(request)
-    if request.pairs:
+    pairs = request.pairs
+    if pairs:
         schema = executor.declared_schema(request.item_id)
-        given |= parse_pairs(request.pairs, schema, item_id=request.item_id)
+        if any(map(needs_reading, pairs)):
+            from rye.cli.run.words import plain_pairs
+
+            used = request.params == "-"
+            pairs = plain_pairs(pairs, schema, item_id=request.item_id, stdin_is_used=used)
+            schema = executor.declared_schema(request.item_id)
+        given |= parse_pairs(pairs, schema, item_id=request.item_id)
     return given
+
+
+def _details(request: RunRequest) -> Details | None:
+    if not request.verbose and not request.debug:
+        return None
+    from rye.cli.run.details import Details
+
+    return Details(debug=request.debug)
 
 
 def _widening(request: RunRequest) -> Widening | None:
@@ -130,8 +165,10 @@ def _show(
     else:
         output.show(result.data)
     messages = [] if result.success else [failure_text(result)]
+    # What a failed tool tried explains its failure, even to somebody who asked for silence.
+    notes = [] if request.quiet and result.success else list(notes_of(result))
     if missing:
         messages.append(f"not enforced for this call: {', '.join(missing)}")
-    for message in (*messages, *notes_of(result)):
+    for message in (*messages, *notes):
         output.end_open_line()
         print_error(message)

@@ -21,16 +21,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, Protocol, Self
 
     from rye.context import Context
     from rye.executor.chain.snapshot import Snapshot
     from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
-    from rye.executor.run.prepare import Preparer
+    from rye.executor.run.prepare import PreparedCall, Preparer
     from rye.executor.run.result import ExecutionResult
 
     OnOutput = Callable[[str, str], None]
+
+    class CallWatch(Protocol):
+        """Is called while a call is prepared and run."""
+
+        def step(self, name: str) -> None:
+            """The step of this name has ended."""
+
+        def prepared(self, call: PreparedCall, context: Context) -> None:
+            """The call is about to run."""
 
 
 def execute_blocking(
@@ -122,14 +132,16 @@ class BlockingExecutor:
         frozen: bool = False,
         timeout: float | None = None,
         on_output: OnOutput | None = None,
+        listener: Listener | None = None,
         widening: Widening | None = None,
         unenforced: str = "refuse",
+        watch: CallWatch | None = None,
     ) -> ExecutionResult:
-        """As :func:`execute_blocking`; the last two are for a person's own call."""
+        """As :func:`execute_blocking`; the last four are for a person's own call."""
         from rye.executor.run.failure import failure_of
         from rye.executor.run.finish import explain_failure, result_of, save_lock
         from rye.executor.run.outcome import outcome_of
-        from rye.executor.run.prepare import CallOptions, Preparation
+        from rye.executor.run.prepare import CallOptions, Preparation, no_step
 
         started = time.perf_counter()
         options = CallOptions(
@@ -141,24 +153,32 @@ class BlockingExecutor:
             unenforced=unenforced,
         )
         parts = self._parts()
-        preparation = Preparation(parts, item_id, options, snapshot=self._snapshot_of(item_id))
+        on_step = no_step if watch is None else watch.step
+        preparation = Preparation(
+            parts, item_id, options, snapshot=self._snapshot_of(item_id), on_step=on_step
+        )
         try:
             call = preparation.prepare(parameters)
+            if watch is not None:
+                watch.prepared(call, parts.context)
             if dry_run:
                 from rye.executor.run.plan import planned
 
                 outcome = planned(call, parts.context)
             else:
-                ran = self._run(call.config, on_output)
+                ran = self._run(call.config, on_output, listener)
+                on_step("run")
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, parts.environments)
                 if outcome.success and call.needs_lock:
                     outcome = save_lock(parts.locks, call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
+            on_step("until the error")
             outcome = failure_of(error)
-        result = result_of(outcome, preparation.chain, started)
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
         parts.flush()
+        on_step("finish")
         return result
 
     def not_enforced(self, result: ExecutionResult) -> list[str]:
@@ -182,11 +202,20 @@ class BlockingExecutor:
         seen, self._seen = self._seen, None
         return seen[1] if seen is not None and seen[0] == item_id else None
 
-    def _run(self, config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+    def _run(
+        self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
+    ) -> Any:
         from rye.spaces.ids import SUBPROCESS
 
         if config.primitive_id == SUBPROCESS:
-            return self._subprocess.execute(config.config, config.params, on_output=on_output)
+            from rye.executor.run.channel import Conversation
+
+            return self._subprocess.execute(
+                config.config,
+                config.params,
+                on_output=on_output,
+                dialogue=Conversation(listener).dialogue,
+            )
         return _run_in_loop(config, on_output)
 
 

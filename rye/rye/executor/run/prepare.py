@@ -19,10 +19,11 @@ from collections.abc import Container, Mapping
 
 from lilux.record import Record, field, replaced
 
+from rye.closure.manifest import Closure
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, resolve_anchor
 from rye.executor.chain.build import Chain, ChainBuilder
-from rye.executor.chain.dependencies import PROJECT, verify_dependencies
+from rye.executor.chain.dependencies import PROJECT, dependency_files, verified_hashes
 from rye.executor.chain.project_files import PinnedFiles
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.chain.validate import ChainValidator
@@ -31,6 +32,7 @@ from rye.executor.config.environment import ChainEnvironment, Environments
 from rye.executor.config.named_files import NamedFiles
 from rye.executor.locks.file import LockfileResolver, StoredLock
 from rye.executor.locks.guard import LockGuard
+from rye.executor.run.closures import Closures
 from rye.executor.run.confine import Confining, Widening
 from rye.executor.run.parameters import ParameterGate, check_timeout
 from rye.permissions.settings import REFUSE, UserSettings
@@ -38,7 +40,11 @@ from rye.spaces.ids import SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    OnStep = Callable[[str], None]
+    """Is called with the name of each step when it has ended."""
 
 
 class CallOptions(Record, frozen=True, kw_only=True):
@@ -72,6 +78,8 @@ class VerifiedChain(Record, frozen=True, kw_only=True):
     anchor: Anchor | None
     dependencies: Mapping[str, str]
     """Name → content hash of every other file that runs with the chain."""
+    closure: Closure
+    """All of it, as one digest."""
     needs_lock: bool = False
     """True if it runs files that only a lockfile vouches for; see ``chain/project_files.py``."""
     needs_cwd: bool = False
@@ -85,6 +93,8 @@ class PreparedCall(Record, frozen=True, kw_only=True):
     lock: StoredLock | None
     anchor: Anchor | None
     dependencies: Mapping[str, str]
+    closure: Closure
+    """What runs, as one digest."""
     parameters: Mapping[str, Any] = field(repr=False)
     """Validated, with the defaults of the schema."""
     environment: ChainEnvironment
@@ -121,6 +131,7 @@ class Preparer:
         self.named_files = NamedFiles(context)
         self.environments = Environments(context, self.library.disk_cache)
         self.configs = ConfigBuilder(context)
+        self.closures = Closures(context)
         self.confining = Confining(
             context,
             UserSettings(context, self.library.disk_cache),
@@ -135,11 +146,15 @@ class Preparer:
 _DEFAULTS = CallOptions()
 
 
+def no_step(_name: str) -> None:
+    """Ignore the end of a step."""
+
+
 class Preparation:
     """One call on its way to a :class:`PreparedCall`. Use it once.
 
-    ``chain`` is set as soon as the chain is built: the result of a call that is refused later
-    lists it.
+    ``chain`` is set as soon as the chain is built, and ``closure`` as soon as all its files are
+    verified: the result of a call that is refused later has them.
     """
 
     def __init__(
@@ -149,13 +164,16 @@ class Preparation:
         options: CallOptions = _DEFAULTS,
         *,
         snapshot: Snapshot | None = None,
+        on_step: OnStep = no_step,
     ) -> None:
         """``snapshot`` is one that was just made for this call; by default a new one."""
         self.chain: Chain = ()
+        self.closure: Closure | None = None
         self._preparer = preparer
         self._item_id = item_id
         self._options = options
         self._snapshot = snapshot
+        self._on_step = on_step
 
     def prepare(
         self, parameters: Mapping[str, Any] | None = None, *, few: bool = False
@@ -177,14 +195,16 @@ class Preparation:
         """
         parts = self._preparer
         chain, anchor = verified.chain, verified.anchor
-        self.chain = chain
+        self.chain, self.closure = chain, verified.closure
         if verified.needs_lock and verified.lock is None:
             parts.locks.refuse_unlocked(chain[0], verified.dependencies)
         if verified.needs_lock:
             pinned = next(name for name in verified.dependencies if name.startswith(PROJECT))
             parts.environments.admit_pinned(chain, pinned.removeprefix(PROJECT))
         given = parts.parameters.admit(chain[0], parameters)
+        self._on_step("parameters")
         environment = parts.environments.resolve(chain)
+        self._on_step("environment")
         programs: tuple[str, ...] = ()
         if verified.lock is None and self._options.locked:
             from rye.executor.config.programs import outside_programs
@@ -197,13 +217,16 @@ class Preparation:
             cwd = config.config.get("cwd")
             parts.named_files.require_pinned(chain, anchor, verified.dependencies, cwd)
         config = self._without_shim(config, chain)
+        self._on_step("config")
         if self._options.confined:
             config = parts.confining.confine(chain, anchor, environment, config, self._options)
+            self._on_step("permissions")
         return PreparedCall(
             chain=chain,
             lock=verified.lock,
             anchor=anchor,
             dependencies=verified.dependencies,
+            closure=verified.closure,
             parameters=given,
             environment=environment,
             config=config,
@@ -233,27 +256,36 @@ class Preparation:
         snapshot = self._snapshot or parts.library.snapshot()
         known = parts.chains.known(self._item_id, snapshot)
         tool = known[0].resolution if known else snapshot.resolve(self._item_id)
+        self._on_step("resolve")
         lock = None
         if options.locked:
             lock = parts.locks.verify(tool, snapshot, known, frozen=options.frozen)
+            self._on_step("lockfile")
         chain = self.chain = known or parts.chains.build(self._item_id, snapshot)
+        self._on_step("chain and signatures")
         if lock is not None:
             parts.locks.confirm_chain(lock, chain)
         if options.validate_chain:
             parts.validator.require_valid(chain)
+            self._on_step("validation")
         anchor = resolve_anchor(chain, parts.context)
-        dependencies = verify_dependencies(chain, anchor, snapshot.verify_file, few=few)
+        files = dependency_files(chain, anchor, few=few)
+        dependencies = verified_hashes(files, chain[0].item_id, snapshot.verify_file)
         pins = parts.pinned_files.digests(chain, few=few)
         if pins:
             dependencies = {**dependencies, **pins}
         needs_cwd = parts.named_files.require_pinned(chain, anchor, dependencies)
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
+        self._on_step("dependencies")
+        self.closure = parts.closures.close(chain, anchor, dependencies, files)
+        self._on_step("closure")
         return VerifiedChain(
             chain=chain,
             lock=lock,
             anchor=anchor,
             dependencies=dependencies,
+            closure=self.closure,
             needs_lock=bool(pins),
             needs_cwd=needs_cwd,
         )

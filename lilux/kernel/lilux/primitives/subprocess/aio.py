@@ -13,8 +13,16 @@ from typing import Any, Protocol
 from lilux.primitives.errors import ConfigurationError, HelperError
 from lilux.primitives.subprocess import session
 from lilux.primitives.subprocess.binary import connection_failed, start_helper, wait_for_end
+from lilux.primitives.subprocess.dialogue import Dialogue
 from lilux.primitives.subprocess.output import OnAutopsy
-from lilux.primitives.subprocess.session import Call, Output, Session, connection_lost
+from lilux.primitives.subprocess.session import (
+    Call,
+    Ended,
+    Event,
+    Output,
+    Session,
+    connection_lost,
+)
 from lilux.primitives.subprocess.wire import Answer
 
 _READ_SIZE = 256 * 1024
@@ -85,13 +93,16 @@ class OutputSink(Protocol):
 
 
 class _Waiter:
-    """The task that waits for a call, and the sink for its output."""
+    """The task that waits for a call, the sink for its output, and its dialogue."""
 
-    __slots__ = ("future", "sink")
+    __slots__ = ("dialogue", "future", "sink")
 
-    def __init__(self, future: asyncio.Future[None], sink: OutputSink | None) -> None:
+    def __init__(
+        self, future: asyncio.Future[None], sink: OutputSink | None, dialogue: Dialogue | None
+    ) -> None:
         self.future = future
         self.sink = sink
+        self.dialogue = dialogue
 
     def wake(self) -> None:
         if not self.future.done():
@@ -128,6 +139,7 @@ class Helper:
         payload: bytes = b"",
         sink: OutputSink | None = None,
         on_autopsy: OnAutopsy | None = None,
+        dialogue: Dialogue | None = None,
     ) -> Answer:
         """Send a request and wait for its answer.
 
@@ -137,7 +149,9 @@ class Helper:
         ``on_autopsy`` gets the autopsy of a cancelled job, if the request asks for one.
         """
         call = self._session.start(fields, payload, self.loop.time())
-        waiter = call.owner = _Waiter(self.loop.create_future(), sink)
+        waiter = call.owner = _Waiter(self.loop.create_future(), sink, dialogue)
+        if dialogue is not None:
+            dialogue.begin(partial(self._feed, call))
         if self._timer is None:
             self._set_timer()
         self._flush()
@@ -149,6 +163,8 @@ class Helper:
                 on_autopsy(call.autopsy)
             raise
         finally:
+            if dialogue is not None:
+                dialogue.end()
             if self._idle is not None and not self._session.calls and not self._idle.done():
                 self._idle.set_result(None)
         return call.result()
@@ -201,13 +217,21 @@ class Helper:
             if not size:
                 raise connection_lost(session.ENDED)
             for event in self._session.receive(self._inbox[:size]):
-                waiter: _Waiter = event.call.owner
-                if not isinstance(event, Output):
-                    waiter.wake()
-                elif waiter.sink is not None:
-                    waiter.sink.take(event.stream, event.data, partial(self._pause, event.call))
+                self._pass_on(event, event.call.owner)
         except HelperError as error:
             self._lose(error)
+
+    def _pass_on(self, event: Event, waiter: _Waiter) -> None:
+        if isinstance(event, Ended):
+            waiter.wake()
+        elif waiter.dialogue is not None and waiter.dialogue.takes(event):
+            return
+        elif waiter.sink is not None and isinstance(event, Output):
+            waiter.sink.take(event.stream, event.data, partial(self._pause, event.call))
+
+    def _feed(self, call: Call, stream: str, data: bytes, *, last: bool) -> None:
+        self._session.feed(call, stream, data, last=last)
+        self._flush()
 
     def _pause(self, call: Call, paused: bool) -> None:
         self._session.pause(call, paused=paused)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from io import FileIO
 
 from lilux.primitives.errors import ConfigurationError, HelperError
@@ -22,7 +23,13 @@ from lilux.primitives.subprocess.binary import (
 from lilux.primitives.subprocess.output import OnAutopsy, OnOutput, OutputCallback
 from lilux.primitives.subprocess.request import asking_for_autopsy, exec_request
 from lilux.primitives.subprocess.result import SubprocessResult, exec_result, not_started
-from lilux.primitives.subprocess.session import STREAMS, Call, Output, Session, connection_lost
+from lilux.primitives.subprocess.session import (
+    STREAMS,
+    Call,
+    Output,
+    Session,
+    connection_lost,
+)
 from lilux.primitives.subprocess.wire import Answer
 
 TYPE_CHECKING = False
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from lilux.primitives.subprocess.confinement import ConfinementReport
+    from lilux.primitives.subprocess.dialogue import Dialogue
 
 _READ_SIZE = 256 * 1024
 # A forked child closes these: one that stayed open would keep the helper of the parent alive.
@@ -77,6 +85,7 @@ class BlockingSubprocess:
         *,
         on_output: OnOutput | None = None,
         on_autopsy: OnAutopsy | None = None,
+        dialogue: Dialogue | None = None,
     ) -> SubprocessResult:
         """Run a job as ``SubprocessPrimitive.execute`` does, and block until it has ended.
 
@@ -86,10 +95,14 @@ class BlockingSubprocess:
         try:
             request = exec_request(config, {} if params is None else params)
             fields, data = asking_for_autopsy(request.fields, on_autopsy), request.input_data
+            if dialogue is not None:
+                fields = {**fields, **dialogue.fields}
             if not self._helper.alive:
                 self._helper.start(find_helper())
             if on_output is None:
-                answer = self._helper.request(fields, data, on_autopsy=on_autopsy)
+                answer = self._helper.request(
+                    fields, data, on_autopsy=on_autopsy, dialogue=dialogue
+                )
                 return exec_result(answer, None)
             output = OutputCallback(on_output)
             answer = self._helper.request(
@@ -97,6 +110,7 @@ class BlockingSubprocess:
                 data,
                 lambda *piece: _deliver(output, *piece),
                 on_autopsy,
+                dialogue,
             )
             for stream in STREAMS:
                 _deliver(output, stream, b"", final=True)
@@ -177,6 +191,7 @@ class BlockingHelper:
         payload: bytes = b"",
         take: Callable[[str, bytes], None] | None = None,
         on_autopsy: OnAutopsy | None = None,
+        dialogue: Dialogue | None = None,
     ) -> Answer:
         """Send a request and wait for its answer; ``take`` gets output while the job runs.
 
@@ -188,7 +203,9 @@ class BlockingHelper:
         call = self._session.start(fields, payload, time.monotonic())
         self._has_job = True
         try:
-            self._exchange(call, take)
+            if dialogue is not None:
+                dialogue.begin(partial(self._session.feed, call))
+            self._exchange(call, take, dialogue)
         except HelperError:
             self.close()
             raise
@@ -197,22 +214,32 @@ class BlockingHelper:
             if on_autopsy is not None and call.autopsy is not None:
                 on_autopsy(call.autopsy)
             raise
+        finally:
+            if dialogue is not None:
+                dialogue.end()
         self._has_job = False
         return call.result()
 
-    def _exchange(self, call: Call, take: Callable[[str, bytes], None] | None) -> None:
+    def _exchange(
+        self,
+        call: Call,
+        take: Callable[[str, bytes], None] | None,
+        dialogue: Dialogue | None = None,
+    ) -> None:
         """Send and receive until the call has ended."""
         data = b""
         while True:
             # At first, the frames that arrived with an earlier one.
             for event in self._session.receive(data):
+                if dialogue is not None and dialogue.takes(event):
+                    continue
                 if take is not None and isinstance(event, Output):
                     take(event.stream, event.data)
             if call.ended:
                 return
             self._session.tick(time.monotonic())
             self._flush()
-            data = self._read()
+            data = self._read(dialogue)
 
     def _flush(self) -> None:
         outgoing = self._session.outgoing
@@ -230,16 +257,21 @@ class BlockingHelper:
         self._session.sent(size)
         self._mid_write = False
 
-    def _read(self) -> bytes:
-        """Wait for data, for room to write, or for the next tick; without data, return none."""
+    def _read(self, dialogue: Dialogue | None) -> bytes:
+        """Wait for data, room to write, input to copy, or the next tick; return the data."""
         import select
 
         poll = select.poll()
         poll.register(self._reading.fileno(), select.POLLIN)
         if self._session.outgoing:
             poll.register(self._writing.fileno(), select.POLLOUT)
+        source = None if dialogue is None else dialogue.wanted_source
+        if source is not None:
+            poll.register(source, select.POLLIN)
         due = self._session.next_tick
-        poll.poll(None if due is None else max(0.0, due - time.monotonic()) * 1000)
+        ready = poll.poll(None if due is None else max(0.0, due - time.monotonic()) * 1000)
+        if dialogue is not None and any(fd == source for fd, _ in ready):
+            dialogue.read_source()
         try:
             data = os.read(self._reading.fileno(), _READ_SIZE)
         except BlockingIOError:

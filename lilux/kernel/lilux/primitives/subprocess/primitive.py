@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from lilux.primitives.subprocess.aio import Helper, helper_of_loop
 from lilux.primitives.subprocess.binary import find_helper
 from lilux.primitives.subprocess.confinement import ConfinementReport, probe_report
+from lilux.primitives.subprocess.dialogue import Dialogue
 from lilux.primitives.subprocess.output import OnAutopsy, OnOutput
 from lilux.primitives.subprocess.relay import OutputRelay
 from lilux.primitives.subprocess.request import (
@@ -73,24 +74,32 @@ class SubprocessPrimitive:
         *,
         on_output: OnOutput | None = None,
         on_autopsy: OnAutopsy | None = None,
+        dialogue: Dialogue | None = None,
     ) -> SubprocessResult:
         """Run ``config["command"]`` and wait for it and for every process that it started.
 
         ``on_output(stream, text)`` gets output while the job runs; it may be a coroutine function.
         An invalid config gives a failed result that names the key. If the task is cancelled, the
         whole process tree is ended first; ``on_autopsy(autopsy)``, which must not raise, gets what
-        its processes waited for, as ``SubprocessResult.autopsy`` has it after a timeout. Raises
+        its processes waited for, as ``SubprocessResult.autopsy`` has it after a timeout.
+        ``dialogue`` talks to the job while it runs. Raises
         :class:`~lilux.primitives.errors.HelperError` if the helper dies or stops answering.
         """
         try:
             request = exec_request(config, {} if params is None else params)
             helper = await self._helper()
             fields, data = asking_for_autopsy(request.fields, on_autopsy), request.input_data
+            if dialogue is not None:
+                fields = {**fields, **dialogue.fields}
             if on_output is None:
-                answer = await helper.request(fields, data, on_autopsy=on_autopsy)
+                answer = await helper.request(
+                    fields, data, on_autopsy=on_autopsy, dialogue=dialogue
+                )
                 return exec_result(answer, None)
             async with OutputRelay(on_output) as relay:
-                answer = await helper.request({**fields, "stream": True}, data, relay, on_autopsy)
+                answer = await helper.request(
+                    {**fields, "stream": True}, data, relay, on_autopsy, dialogue
+                )
             return exec_result(answer, relay.error)
         except ValueError as error:
             return not_started(str(error))

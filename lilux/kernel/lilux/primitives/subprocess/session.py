@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 STREAMS = ("stdout", "stderr")
+CHANNEL = "channel"
 
 # A helper with a call under way that gives no sign of life for this long is given up.
 SILENCE_SECONDS = 5.0
@@ -103,10 +104,21 @@ class Output(Record, frozen=True):
     data: bytes
 
 
+class InputTaken(Record, frozen=True):
+    """An event: a job has taken a piece of input, or will never take one on that stream again."""
+
+    call: Call
+    stream: str
+    wants_more: bool
+
+
 class Ended(Record, frozen=True):
     """An event: a call has its answer."""
 
     call: Call
+
+
+Event = Output | InputTaken | Ended
 
 
 class Session:
@@ -122,6 +134,7 @@ class Session:
         self._decoder = Decoder()
         self._last_number = 0
         self._cancels: dict[int, Call] = {}
+        self._inputs: dict[int, tuple[Call, str]] = {}
         self._ping_at = 0.0
         self._unanswered_pings = 0
         self._backlog = False
@@ -149,6 +162,17 @@ class Session:
         self._cancels[number] = call
         self.outgoing += encode({"id": number, "op": "cancel", "target": call.number})
 
+    def feed(self, call: Call, stream: str, data: bytes, *, last: bool) -> None:
+        """Write to the stdin or the channel of a running job; ``last`` closes the stream.
+
+        Ends with an :class:`InputTaken` event, unless the call ends before.
+        """
+        if call.number in self.calls:
+            number = self._next_number()
+            self._inputs[number] = (call, stream)
+            fields = {"id": number, "op": "input", "target": call.number, "stream": stream}
+            self.outgoing += encode({**fields, "last": last}, data)
+
     def pause(self, call: Call, *, paused: bool) -> None:
         """Stop the output of one job, or let it continue."""
         if call.number in self.calls:
@@ -163,7 +187,7 @@ class Session:
             self._unanswered_pings = 0
         self._backlog = bool(self.outgoing)
 
-    def receive(self, data: bytes | memoryview) -> Iterator[Output | Ended]:
+    def receive(self, data: bytes | memoryview) -> Iterator[Event]:
         """Yield the events in ``data``. With no data, yield those left from an interrupted read.
 
         Raises :class:`HelperError` for malformed data; then the connection cannot be used further.
@@ -205,6 +229,7 @@ class Session:
         calls = list(self.calls.values())
         self.calls.clear()
         self._cancels.clear()
+        self._inputs.clear()
         self.outgoing.clear()
         for call in calls:
             call.end(None, error)
@@ -219,20 +244,22 @@ class Session:
             call.give_up_at is not None and call.give_up_at <= now for call in self.calls.values()
         )
 
-    def _event(self, answer: Answer) -> Output | Ended | None:
+    def _event(self, answer: Answer) -> Event | None:
         header = answer.header
         kind, number = header["kind"], header["id"]
         call = self.calls.get(number)
         if call is None:
             return self._event_without_call(header)
-        if kind in STREAMS:
+        if kind in STREAMS or kind == CHANNEL:
             return Output(call, kind, answer.payload)
         return self._end(call, answer)
 
-    def _event_without_call(self, header: Mapping[str, Any]) -> Ended | None:
+    def _event_without_call(self, header: Mapping[str, Any]) -> Event | None:
         if header["kind"] == "error" and header["id"] == 0:
             # A frame that the helper could not read: some call would wait for ever.
             raise ValueError("lilux-proc could not read a frame")
+        if (fed := self._inputs.pop(header["id"], None)) is not None:
+            return InputTaken(*fed, wants_more=header.get("found") is True)
         call = self._cancels.pop(header["id"], None)
         if call is None or call.ended or call.op != "exec" or header.get("found") is not False:
             return None

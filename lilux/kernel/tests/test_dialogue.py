@@ -1,0 +1,146 @@
+"""Talking to a running job, over both transports."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+from lilux.primitives.subprocess import BlockingSubprocess, SubprocessPrimitive
+from lilux.primitives.subprocess.dialogue import Dialogue
+from process_transports import Execute
+
+# Answers each line with its number, until the end of the channel.
+COUNTING = (
+    'n=0; while read -r line <&"$TALK"; do n=$((n+1)); echo "$n $line" >&"$TALK"; done; echo end'
+)
+
+
+def bash(script: str) -> dict[str, object]:
+    return {"command": "bash", "args": ["-c", script], "timeout": 60}
+
+
+def test_what_was_sent_before_the_start_arrives_in_order(execute: Execute) -> None:
+    dialogue = Dialogue(stdin=True)
+    for text in (b"a", b"b" * 200_000, b"c"):
+        assert dialogue.send(text)
+    dialogue.close()
+    assert not dialogue.send(b"after the end")
+    result = execute(bash("wc -c"), dialogue=dialogue)
+    assert result.stdout.strip() == "200002"
+
+
+def test_input_data_comes_before_what_is_sent(execute: Execute) -> None:
+    dialogue = Dialogue(stdin=True)
+    dialogue.send(b" second", last=True)
+    config = {**bash("cat"), "input_data": "first"}
+    assert execute(config, dialogue=dialogue).stdout == "first second"
+
+
+def test_a_job_is_answered_on_its_channel(execute: Execute) -> None:
+    heard: list[bytes] = []
+
+    def answer(data: bytes) -> None:
+        heard.append(data)
+        if len(heard) < 3:
+            dialogue.send(b"more\n", stream="channel")
+        else:
+            dialogue.close("channel")
+
+    dialogue = Dialogue(channel="TALK", on_message=answer)
+    dialogue.send(b"hello\n", stream="channel")
+    result = execute(bash(COUNTING), dialogue=dialogue)
+    assert heard == [b"1 hello\n", b"2 more\n", b"3 more\n"]
+    assert result.stdout == "end\n"
+    assert not dialogue.is_open("channel")
+
+
+def test_output_and_messages_do_not_mix(execute: Execute) -> None:
+    heard: list[bytes] = []
+    printed: list[tuple[str, str]] = []
+    dialogue = Dialogue(channel="TALK", on_message=heard.append)
+    execute(
+        bash('echo message >&"$TALK"; echo output'),
+        dialogue=dialogue,
+        on_output=lambda stream, text: printed.append((stream, text)),
+    )
+    assert (heard, printed) == ([b"message\n"], [("stdout", "output\n")])
+
+
+def test_a_failing_message_callback_does_not_end_the_job(execute: Execute) -> None:
+    def fail(data: bytes) -> None:
+        raise RuntimeError("s3cret")
+
+    dialogue = Dialogue(channel="TALK", on_message=fail)
+    result = execute(bash('echo one >&"$TALK"; echo two >&"$TALK"; echo done'), dialogue=dialogue)
+    assert result.stdout == "done\n"
+    assert dialogue.error == "the message callback failed: RuntimeError"
+
+
+def test_a_dialogue_ends_with_its_job(execute: Execute) -> None:
+    dialogue = Dialogue(stdin=True, channel="TALK")
+    execute(bash("true"), dialogue=dialogue)
+    assert not dialogue.send(b"text")
+    assert not dialogue.send(b"text", stream="channel")
+
+
+def test_a_source_is_copied_to_its_end() -> None:
+    reading, writing = os.pipe()
+    copying = subprocess.Popen(
+        [sys.executable, "-c", "print('x' * 300_000, end='')"], stdout=writing
+    )
+    os.close(writing)
+    with BlockingSubprocess() as primitive:
+        result = primitive.execute(bash("wc -c"), dialogue=Dialogue(source=reading))
+    os.close(reading)
+    assert copying.wait() == 0
+    assert result.stdout.strip() == "300000"
+
+
+def test_a_source_is_not_read_beyond_what_the_job_takes() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"first\nsecond\n")
+    with BlockingSubprocess() as primitive:
+        # The job ends although the source stays open.
+        result = primitive.execute(
+            bash("read -r line; echo $line"), dialogue=Dialogue(source=reading)
+        )
+    os.close(writing)
+    os.close(reading)
+    assert result.stdout == "first\n"
+
+
+async def _ask_while_it_runs() -> str:
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    dialogue = Dialogue(stdin=True, channel="TALK", on_message=ready.set_result)
+    job = asyncio.create_task(
+        SubprocessPrimitive().execute(bash('echo ready >&"$TALK"; cat'), dialogue=dialogue)
+    )
+    assert await ready == b"ready\n"
+    dialogue.send(b"from another task", last=True)
+    return (await job).stdout
+
+
+def test_another_task_can_talk_to_the_job() -> None:
+    assert asyncio.run(_ask_while_it_runs()) == "from another task"
+
+
+async def _cancelled() -> bool:
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    dialogue = Dialogue(stdin=True, channel="TALK", on_message=ready.set_result)
+    job = asyncio.create_task(
+        SubprocessPrimitive().execute(bash('echo ready >&"$TALK"; cat'), dialogue=dialogue)
+    )
+    await ready
+    job.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    return dialogue.send(b"text")
+
+
+def test_a_cancelled_job_takes_nothing_more() -> None:
+    assert asyncio.run(_cancelled()) is False

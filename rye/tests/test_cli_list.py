@@ -81,7 +81,7 @@ def test_json_has_the_fields_of_the_catalogue(console: Console) -> None:
         "version": "1.2.0",
         "tool_type": "shell",
         "executor_id": "rye/core/primitives/subprocess",
-        "category": "",
+        "category": "team",
         "description": "says hello",
         "confined": False,
         "fault": "",

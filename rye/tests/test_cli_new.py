@@ -182,7 +182,8 @@ def test_an_unknown_runtime_lists_the_known_ones(console: Console) -> None:
     assert refused.code == 2
     assert refused.stderr == (
         "rye: unknown runtime 'cobol': expected one of python, python-script, uv, bash, node, "
-        "typescript, command, http, mcp, or the id of a runtime; see `rye new --help`\n"
+        "typescript, command, http, mcp, an interpreter such as perl, or the id of a runtime; "
+        "see `rye new --help`\n"
     )
     assert list((console.path / ".ai" / "tools").iterdir()) == []
 
@@ -286,3 +287,14 @@ def test_a_note_names_the_project_item_that_hides_the_new_tool(console: Console)
     made = console("new", "a", "--space", "user")
 
     assert made.stderr == "note: 'a' still runs .ai/tools/a.sh here\n"
+
+
+def test_a_tool_for_another_interpreter_runs_on_its_first_line(console: Console) -> None:
+    console("new", "report", "--runtime", "perl")
+    path = console.path / ".ai/tools/report.pl"
+    assert path.read_text().startswith("#!/usr/bin/env perl\n# rye:signed:")
+    assert 'executor_id = "rye/core/runtimes/script_runtime"' in path.read_text()
+    if shutil.which("perl"):
+        path.write_text(path.read_text() + 'print "Hello, $ENV{RYE_PARAM_NAME}!\\n";\n')
+        console("sign", "report")
+        assert run(console, "report", "name=Ada") == "Hello, Ada!\n"

@@ -128,7 +128,7 @@ def test_a_result_that_json_cannot_express_is_reported_with_its_place(
 
 
 def test_a_signature_that_does_not_match_is_reported_without_a_traceback(project: Project) -> None:
-    path = python_tool(project, "def main(name):\n    return name\n")
+    path = python_tool(project, "CONFIG_SCHEMA = {}\ndef main(name):\n    return name\n")
 
     assert project.run("tool", {"nam": "x"}).data["stderr"] == (
         f"{path}: main() got an unexpected keyword argument 'nam'; "

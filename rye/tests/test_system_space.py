@@ -38,6 +38,7 @@ def test_the_system_space_contains_every_documented_item() -> None:
         "rye/core/primitives/subprocess",
         "rye/core/primitives/http_client",
         "rye/core/runtimes/python_script_runtime",
+        "rye/core/runtimes/script_runtime",
         "rye/core/runtimes/python_runtime",
         "rye/core/runtimes/node_runtime",
         "rye/core/runtimes/bash_runtime",

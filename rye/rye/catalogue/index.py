@@ -116,13 +116,24 @@ def _summary(
         bundle=resolution.space.bundle,
         path="" if resolution.path is None else str(resolution.path),
         version="" if metadata is None else metadata.version or "0.0.0",
-        tool_type="" if metadata is None else metadata.tool_type,
+        tool_type="" if metadata is None else metadata.tool_type or _default_type(metadata),
         executor_id=None if metadata is None else metadata.executor_id,
-        category="" if metadata is None else metadata.category,
+        category="" if metadata is None else metadata.category or _folder(resolution.item_id),
         description="" if metadata is None else metadata.description,
         confined=metadata is not None and metadata.permissions is not None,
         fault=fault,
     )
+
+
+def _default_type(metadata: Metadata) -> str:
+    """The type of a tool that declares none: its runtime without the suffix, such as ``python``."""
+    if metadata.executor_id is None:
+        return ""
+    return metadata.executor_id.rpartition("/")[2].removesuffix("_runtime")
+
+
+def _folder(item_id: str) -> str:
+    return item_id.rpartition("/")[0].rpartition("/")[2]
 
 
 class Index:

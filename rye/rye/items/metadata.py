@@ -7,8 +7,9 @@ from pathlib import Path
 
 from rye.errors import ItemFormatError
 from rye.formats import Format, format_of
-from rye.items.declarations import NAMES, Declared, metadata_from
+from rye.items.declarations import NAMES, Declared, RefusedError, metadata_from
 from rye.items.element import ItemFile, Metadata
+from rye.items.shebang import interpreter_rule, is_script_runtime
 from rye.suggestions import one_typo_away
 
 TYPE_CHECKING = False
@@ -33,7 +34,9 @@ def parse_metadata(file: ItemFile) -> Metadata:
     if item_format.kind == "python":
         from rye.items.python_literals import declarations_of
 
-        return metadata_from(declarations_of(text, file.path), file.path, "__executor_id__")
+        declared = declarations_of(text, file.path)
+        _add_interpreter(declared, text, file.path)
+        return metadata_from(declared, file.path, "__executor_id__")
     if item_format.kind == "yaml":
         from rye.items.strict_yaml import load_mapping
 
@@ -42,7 +45,27 @@ def parse_metadata(file: ItemFile) -> Metadata:
         from rye.items.comment_block import load_block
 
         values, lines = load_block(text, item_format.comment, file.path)
-    return metadata_from(_declarations(values, lines, file.path), file.path, "executor_id")
+    declared = _declarations(values, lines, file.path)
+    _add_interpreter(declared, text, file.path)
+    return metadata_from(declared, file.path, "executor_id")
+
+
+def _add_interpreter(declared: dict[str, Declared], text: str, path: Path) -> None:
+    """Add the interpreter of the first line, for a runtime that starts it."""
+    executor = declared.get("executor_id")
+    if executor is None or not is_script_runtime(executor.value):
+        return
+    env_config = declared.get("env_config")
+    given = {} if env_config is None else env_config.value
+    if not isinstance(given, dict) or "interpreter" in given:
+        return
+    try:
+        rule = interpreter_rule(text)
+    except RefusedError as fault:
+        hint = "correct it and sign again"
+        raise ItemFormatError(path, fault.reason, line=fault.line, hint=hint) from None
+    value = {**given, "interpreter": rule}
+    declared["env_config"] = Declared(value=value, line=1, name="env_config")
 
 
 def _text_of(file: ItemFile, item_format: Format) -> str:

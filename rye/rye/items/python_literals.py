@@ -10,6 +10,7 @@ from typing import Any
 
 from rye.errors import ItemFormatError
 from rye.items.declarations import MAX_DEPTH, Declared, RefusedError, place_below
+from rye.items.python_signature import CALLS_MAIN, description_from, schema_from
 from rye.suggestions import fold, one_typo_away
 
 NAMES: Mapping[str, str] = {
@@ -40,6 +41,9 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 def declarations_of(text: str, path: Path) -> dict[str, Declared]:
     """Return the top-level declarations of the module by their lower-case names.
 
+    A tool without a description gets that of its docstring. A tool without a schema whose ``main``
+    is called with the parameters gets that of the signature.
+
     Raises :class:`ItemFormatError` if the file is not Python, or if a metadata name is not assigned
     exactly once, at the top level, to a literal.
     """
@@ -53,9 +57,22 @@ def declarations_of(text: str, path: Path) -> dict[str, Declared]:
         reason = str(error).splitlines()[0] if str(error) else "nested too deeply"
         raise ItemFormatError(path, f"is not Python ({reason})", hint=_HINT) from None
     try:
-        return _collect(tree.body)
+        return _completed(_collect(tree.body), tree)
     except RefusedError as fault:
         raise ItemFormatError(path, fault.reason, line=fault.line, hint=_HINT) from None
+
+
+def _completed(found: dict[str, Declared], tree: ast.Module) -> dict[str, Declared]:
+    executor = found.get("executor_id")
+    if executor is None or not isinstance(executor.value, str):
+        return found
+    if "description" not in found and (text := description_from(tree)):
+        found["description"] = Declared(value=text, line=None, name="docstring")
+    if "config_schema" not in found and executor.value.rpartition("/")[2] == CALLS_MAIN:
+        schema = schema_from(tree)
+        if schema is not None:
+            found["config_schema"] = Declared(value=schema, line=None, name="def main")
+    return found
 
 
 def _parse(text: str) -> ast.Module:

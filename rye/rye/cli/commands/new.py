@@ -27,7 +27,8 @@ _HELP = f"""Create a signed tool from a template, ready to run.
     Runtimes:
 {_RUNTIMES}
 
-    For the id of any other runtime, the file contains only the metadata.
+    For another interpreter, such as perl or ruby, and for the id of any other runtime, the file
+    contains only the metadata.
 
     \b
     Examples:

@@ -1,8 +1,9 @@
 """The templates of ``rye new``.
 
 A template is a file in ``template_files/``. In it, ``@@DESCRIPTION@@`` and ``@@EXECUTOR@@`` are
-replaced by quoted strings that are valid in Python, YAML and TOML, ``@@ITEM@@`` by the id quoted
-for a shell, and ``@@COMMENT@@`` by the start of a comment.
+replaced by quoted strings that are valid in Python, YAML and TOML, ``@@SUMMARY@@`` by the same
+without quotes, ``@@ITEM@@`` by the id quoted for a shell, ``@@COMMENT@@`` by the start of a
+comment, and ``@@INTERPRETER@@`` by the name of the template.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ _EXTENSIONS = {
     "python": ".py", "python3": ".py", "racket": ".rkt", "Rscript": ".R", "ruby": ".rb",
     "sh": ".sh", "tclsh": ".tcl", "zsh": ".zsh",
 }  # fmt: skip
+# In these languages the first line begins a comment that another line must end, or is an error.
+_WITHOUT_SHEBANG = frozenset({".scm", ".ps1", ".py"})
 
 
 def template_named(name: str) -> Template | None:
@@ -97,6 +100,21 @@ def bare_template(executor_id: str, extension: str) -> Template:
     return Template(executor_id, executor_id, extension, "", does="Does nothing yet", source=source)
 
 
+def script_template(interpreter: str) -> Template | None:
+    """Return a template for a script with this interpreter, if a file can begin with a shebang."""
+    extension = _EXTENSIONS.get(interpreter)
+    if extension is None or extension in _WITHOUT_SHEBANG:
+        return None
+    return Template(
+        interpreter,
+        f"{_RUNTIMES}/script_runtime",
+        extension,
+        f"a script for {interpreter}",
+        does="Does nothing yet",
+        source="script.block.tmpl",
+    )
+
+
 def extension_for(interpreter: str) -> str | None:
     """Return the extension of the files that an interpreter runs."""
     return _EXTENSIONS.get(interpreter.rpartition("/")[2])
@@ -111,7 +129,9 @@ def render(template: Template, item_id: str, description: str) -> str:
         "COMMENT": format_of(Path(f"tool{template.extension}")).comment,
         "DESCRIPTION": json.dumps(description, ensure_ascii=False),
         "EXECUTOR": json.dumps(template.executor_id, ensure_ascii=False),
+        "INTERPRETER": template.name,
         "ITEM": shlex.quote(item_id),
+        "SUMMARY": json.dumps(description, ensure_ascii=False)[1:-1],
     }
     text = (_FOLDER / source).read_text(encoding="utf-8")
     return re.sub(_PLACEHOLDER, lambda found: values[found[1]], text)

@@ -15,6 +15,7 @@ from rye.cli.new.templates import (
     bare_template,
     extension_for,
     render,
+    script_template,
     template_for,
     template_named,
 )
@@ -118,9 +119,11 @@ def _template_of_item(runtime: str, resolver: Resolver, extension: str | None) -
     try:
         found = resolver.resolve(runtime)
     except (ItemNotFoundError, ItemIdError):
+        if (script := script_template(runtime)) is not None:
+            return script
         raise ParameterError(
             f"unknown runtime {runtime!r}",
-            [f"expected one of {names}, or the id of a runtime"],
+            [f"expected one of {names}, an interpreter such as perl, or the id of a runtime"],
             hint="see `rye new --help`",
         ) from None
     shipped = template_for(found.item_id)

@@ -1,4 +1,4 @@
-# rye:signed:20261117T002346Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:ILDsMVNhbtE0PKol5qMXorgQQl2zSuopQBGkX2XU-OvJRpKdGtgOrcB6of_HYBF4p1U22gUs2WKK2NICsjGoBQ==:75d8c7e4f1ed4fb4
+# rye:signed:20261118T015555Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:6mNNeD3SGDUS1HuhEVuGKyJ5UudqAeWESTyxavJUoU0nIZOukHuqFcIXfZdfC_--NNPK59JuutEl01sJhLt5Dg==:7fcba4e0fb3e5887
 """Replace text in a file."""
 
 from __future__ import annotations

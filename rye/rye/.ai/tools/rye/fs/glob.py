@@ -1,4 +1,4 @@
-# rye:signed:20261117T002346Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:NvsWl40YmQ9E2BvzlfE_AqfBBFEjpZjbBxkcIpL3r5vjy94dlPiEwaWX3Xm7joZz-Q2zzsQy_YB-nXwqWvHeBw==:75d8c7e4f1ed4fb4
+# rye:signed:20261118T015555Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:n3v1QaQVb6uXS49P8ZNPD4mv1kHbQrxQjArxvI_qSDlk1P5ydOXYL3ewwYYgLlfrCgjKy22PYwM2DDtn-QqIAg==:7fcba4e0fb3e5887
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261117T002346Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:fcxY-RGsF0WGGbhKcUnIdwTHko58l_9igAospk8jgDSERMo--KZv6jM0ivLH0RkPJ8xOdVR16t66fL3YnCGGDw==:75d8c7e4f1ed4fb4
+# rye:signed:20261118T015555Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:jZaP3m576FtZt6tCzfu8sJdcY0SuzAGTJKW8nizO6NZyaAPuxB76er_qEltZ14qG2aH8ybRoIphLOXznuXlSCA==:7fcba4e0fb3e5887
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261117T002346Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:7vVL3a7i2orSrYnSxas0CWBTtLZO09ZOQKZWa9iizOI4KOQE-I2eOVbUfEe8tfebIcT8ZGl0quL5YuXUnKB2Aw==:75d8c7e4f1ed4fb4
+# rye:signed:20261118T015555Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:vZ3WY0ng8ZvI4qNsgjQlrMO7Rq-X6KZ3aiCNb-L4OQBxDk4vifHYuHnKyuzAabOz9GZQaL60_FExSx9KF_H0Dw==:7fcba4e0fb3e5887
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

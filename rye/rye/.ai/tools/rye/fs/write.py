@@ -1,4 +1,4 @@
-# rye:signed:20261117T002346Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:rQGBvKC3v46qhV3-TSDKN0cZovzTigsBIY-fCA6nV-VwzIVpLcWVihEJOQo40PyK5EzUTtTj4IYxkyH9KP5lBA==:75d8c7e4f1ed4fb4
+# rye:signed:20261118T015555Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:jTWmZHH02Jx_q4ON8ylbOq8OeodtQF-yqfnmpRFCWvQbp1aWSlDOxIczaCigI4chl7ouNIL5WVqcgfeNPK2KDQ==:7fcba4e0fb3e5887
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261117T002346Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:quQ7I46xpCQlfnAj9dOnpRP7FaPfzCV2u2vPZPEmOJhHPHhxBeeWUKwK81A2qgzih4MCdDx0Cm2wCCwOzQmsBQ==:75d8c7e4f1ed4fb4
+# rye:signed:20261118T015555Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:sSFumfSSB0xeyy1ILGsLJZpOKbCjolQOySGZGeG28hrGc8tmlPStQxPZvLZnKP8Tv7lCW-lpHUrtS-j6iRV1Cg==:7fcba4e0fb3e5887
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

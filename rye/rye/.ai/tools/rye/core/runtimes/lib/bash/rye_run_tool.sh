@@ -1,4 +1,4 @@
-# rye:signed:20261117T002346Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:TKxN18PNUko2A8JWFgHAsMkWwmcLoiUaZdlca6cZk0npfHNPvt6MOI1waYyTE8Je5PrjIEUmCObFUfe-jGbUCA==:75d8c7e4f1ed4fb4
+# rye:signed:20261118T015555Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:DewhYscb5061JKtKklK3tNU40XC7qffN4mcH97_ZyRGLsdLlI56FtEhop1qhex6gvun2VEhkV2SMU1tnDCm6CA==:7fcba4e0fb3e5887
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

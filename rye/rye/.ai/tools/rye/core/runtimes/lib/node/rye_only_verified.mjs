@@ -1,4 +1,4 @@
-// rye:signed:20261117T002346Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:kb8OfG_TgEtH5sEcD8ndOsJ8Xf3yebJRK23GSSjvDuUic46hrEzpYUhZY_j2v8IK_kV33i7qVqX1KpwPc3amDg==:75d8c7e4f1ed4fb4
+// rye:signed:20261118T015555Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:noCwk1_QPBsJOdHmbtpooD8Iw_FFUkl-rr3wHHA0nki2xli3FXK_0ebfR7TVEm6PCrIw-kLgiDU4DODXKXAtCQ==:7fcba4e0fb3e5887
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

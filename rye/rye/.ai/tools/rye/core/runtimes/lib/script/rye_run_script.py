@@ -1,0 +1,120 @@
+# rye:signed:20261118T015555Z:eaaa2db5477f3cf438a428354bd3edfb86ed826dc852409da0517244285dfe7a:LuYJrfvIMKQoo3UPUseyBRjxmdBy9KN9xWE7I3WX9Gdq6RvWwrr4FMG73xD7bvO8n1D5DCPWMnoxG7M_6YW9DQ==:7fcba4e0fb3e5887
+"""Start a script with the interpreter of its first line, and pass it the parameters.
+
+Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < params.json``.
+
+INTERPRETER is the program of the first line as Rye found it; the arguments in the first line are
+kept. Each parameter becomes the variable ``RYE_PARAM_<NAME>``: upper case, with an underscore for
+each character that a variable name cannot contain. Text is unchanged, other values are JSON, null
+leaves the variable unset, and so does a value of more than 64 KiB. The whole JSON object is on the
+stdin of the script, which replaces this process. Uses only the standard library, and runs on Python
+3.9.
+"""
+
+# ruff: noqa: PTH123 - pathlib would add to the start of every call
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+
+__version__ = "1.0.0"
+__tool_type__ = "library"
+__executor_id__ = "rye/core/runtimes/python_runtime"
+__category__ = "runtimes"
+__tool_description__ = "Starts a script for script_runtime; not a tool itself"
+CONFIG_SCHEMA = {"type": "object"}  # main is not called with parameters
+
+# Linux limits a variable to 128 KiB.
+LONGEST = 64 * 1024
+
+# The only valid position and spelling of a signature line.
+_SIGNATURE = re.compile(
+    rb"((?:\xef\xbb\xbf)?(?:#![^\n]*\n)?)[^\n]{1,8} rye:signed:[0-9]{8}T[0-9]{6}Z:[0-9a-f]{64}"
+    rb":[A-Za-z0-9_-]{85}[AQgw]==:[0-9a-f]{16}\r?\n"
+)
+
+
+def main(argv: list[str]) -> None:
+    """Replace this process by the interpreter."""
+    tool_path, project_path, interpreter, integrity = argv[1:5]
+    with open(tool_path, "rb") as file:
+        content = file.read()
+    if _content_hash(content) != integrity:
+        _fail(f"{tool_path} changed after it was verified and was not run; run it again")
+    text = sys.stdin.buffer.read() or b"{}"
+    env = {**os.environ, **_variables(json.loads(text)), "RYE_PROJECT_PATH": project_path}
+    _offer(text)
+    command = [interpreter, *_arguments(content), tool_path]
+    try:
+        os.execvpe(interpreter, command, env)  # noqa: S606 - no shell on purpose
+    except FileNotFoundError:
+        _fail(f"{interpreter} is not installed; install it")
+    except OSError as error:
+        _fail(f"{interpreter} cannot be started ({error.strerror}); check its permissions")
+
+
+def _arguments(content: bytes) -> list[str]:
+    """The arguments after the interpreter in the first line."""
+    first = content.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
+    words = first[2:].split() if first.startswith("#!") else []
+    if words and words[0].rpartition("/")[2] == "env":
+        words = [word for word in words[1:] if word != "-S"]
+    return words[1:]
+
+
+def _variables(params: dict[str, object]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for key, value in params.items():
+        name = "RYE_PARAM_" + re.sub("[^A-Za-z0-9_]", "_", key).upper()
+        if name in seen:
+            _fail(f"two parameters have the same variable {name}; rename one of them")
+        seen.add(name)
+        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        if "\0" in text:
+            _fail("a parameter contains a NUL character, which a variable cannot hold; remove it")
+        if value is not None and len(text.encode("utf-8", "surrogatepass")) <= LONGEST:
+            found[name] = text
+    return found
+
+
+def _offer(text: bytes) -> None:
+    """Make ``text`` the stdin, in memory if possible."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("rye-parameters")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    view = memoryview(text)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.dup2(descriptor, 0)
+
+
+def _content_hash(content: bytes) -> str:
+    """The SHA-256 that is signed and pinned: of the file without its signature line."""
+    line = _SIGNATURE.match(content)
+    signed = content if line is None else line[1] + content[line.end() :]
+    for name in ("_sha2", "_sha256"):  # faster to import than hashlib
+        try:
+            return str(__import__(name).sha256(signed).hexdigest())
+        except ImportError:
+            continue
+    import hashlib
+
+    return hashlib.sha256(signed).hexdigest()
+
+
+def _fail(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -42,6 +42,7 @@
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
+    ├── SettingsError               a section of the user's config that cannot be used
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
 
@@ -277,6 +278,10 @@ class RunNotFoundError(HistoryError):
 
 class ReceiptError(HistoryError):
     """A receipt that is not valid, or that no trusted key has signed."""
+
+
+class SettingsError(RyeError):
+    """A section of the user's config that cannot be used."""
 
 
 class ConfigTemplateError(RyeError):

@@ -28,7 +28,8 @@ _MAX_PLACE = 200
 TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
 LISTS = ("inputs", "outputs")
-NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints", "permissions", "pins")
+_OTHERS = ("executor_id", "child_constraints", "permissions", "pins", "warm")
+NAMES = (*TEXTS, *MAPPINGS, *LISTS, *_OTHERS)
 
 # The version is part of the name of a lockfile.
 VERSION = r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}"
@@ -153,6 +154,10 @@ def _text(value: object, where: str) -> tuple[object, str]:
     return value, "" if isinstance(value, str) else _expected("text", value, where)
 
 
+def _flag(value: object, where: str) -> tuple[object, str]:
+    return value, "" if isinstance(value, bool) else _expected("true or false", value, where)
+
+
 def _version(value: object, where: str) -> tuple[object, str]:
     if not isinstance(value, str):
         return value, _expected("text in quotes", value, where)
@@ -228,6 +233,7 @@ _CHECKS = {
     "child_constraints": _constraints,
     "permissions": permissions_from,
     "pins": _pins,
+    "warm": _flag,
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(MAPPINGS, _mapping),
     **dict.fromkeys(LISTS, _list_of_text),

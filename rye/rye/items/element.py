@@ -41,6 +41,8 @@ class Metadata(Record, frozen=True, kw_only=True):
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
     permissions: Permissions | None = None
     """``None`` means that the tool is not confined."""
+    warm: bool | None = None
+    """Of a runtime: its program can be prepared for many calls. Of a tool: false if it cannot."""
 
 
 class ItemFile(Record, frozen=True, kw_only=True):

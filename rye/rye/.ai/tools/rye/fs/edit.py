@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:6mNNeD3SGDUS1HuhEVuGKyJ5UudqAeWESTyxavJUoU0nIZOukHuqFcIXfZdfC_--NNPK59JuutEl01sJhLt5Dg==:7fcba4e0fb3e5887
+# rye:signed:20261118T022652Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:qzKx4A0F4HJRSblFb0uMT0IlkMHlFhHI5GB_d0x9Qft0fbvdly6hkTRgdk5E6ACuIPmjEMuD9JPjZw0VUBNGAA==:5a02fa8f0285086a
 """Replace text in a file."""
 
 from __future__ import annotations

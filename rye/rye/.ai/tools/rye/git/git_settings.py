@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:sSFumfSSB0xeyy1ILGsLJZpOKbCjolQOySGZGeG28hrGc8tmlPStQxPZvLZnKP8Tv7lCW-lpHUrtS-j6iRV1Cg==:7fcba4e0fb3e5887
+# rye:signed:20261118T022652Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:TqJv1q_06pnlHbtpVZwyO1uIdgyGyezxZel92gbkA2hs1xMdlNU0R_a2fbxHucvcPL8AKA12j0V9gYScSj3ABw==:5a02fa8f0285086a
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,3 +1,4 @@
+# rye:signed:20261118T022652Z:3ab11c9342e2eadb00660f4bca169813546c45fa56d6e328e14676d4ac62ff3a:xcHLgfEgywEuRpneB9cK6C5sVGTQyvpysjyO-CwlS5QhN0v_0ZZXHbcXmLj1exKnS2anL0R_4cEcvrp7Zu3CBA==:5a02fa8f0285086a
 """Become a prepared process: load a tool once, then fork for each call.
 
 ``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.
@@ -10,7 +11,7 @@ and waits for the answer before it runs anything, so a call that could not start
 A copy is made with ``CLONE_PARENT``: it is a child of ``lilux-proc``, not of this process.
 """
 
-# ruff: noqa: PTH208 - pathlib would add to every prepared process
+# ruff: noqa: PTH112, PTH208 - pathlib would add to every prepared process
 
 from __future__ import annotations
 
@@ -57,18 +58,20 @@ def prepare(load: Callable[[], Any]) -> Any:
     """Load the tool; return it once for each call, in a copy of this process."""
     control = socket.socket(fileno=int(os.environ.pop(VARIABLE)))
     names = os.environ.pop(PRIVATE, "").split()
-    folders = [os.environ[name] for name in names if os.environ.get(name)]
+    private = [os.environ[name] for name in names if os.environ.get(name)]
     report = os.dup(1)
     try:
         clone = _Clone()
-        tool = _load_quietly(load, folders)
+        tool = _load_quietly(load, private)
     except Unfit as reason:
         os.write(report, json.dumps({"cold": str(reason)}).encode() + b"\n")
         os._exit(0)
     gc.collect()
     # The collector would write to the memory that all copies share.
     gc.freeze()
-    os.write(report, json.dumps({"memory": _memory()}).encode() + b"\n")
+    folders = [path for path in sys.path if os.path.isdir(path)]
+    ready = {"pid": os.getpid(), "memory": _memory(), "folders": folders}
+    os.write(report, json.dumps(ready).encode() + b"\n")
     os.close(report)
     _serve(control, clone)
     return tool
@@ -109,14 +112,14 @@ def _flush_files() -> None:
 
 
 def _load_quietly(load: Callable[[], Any], folders: list[str]) -> Any:
-    before = _descriptors()
+    modules, before = set(sys.modules), _descriptors()
     output = os.memfd_create("output")
     kept = [os.dup(1), os.dup(2)]
     os.dup2(output, 1)
     os.dup2(output, 2)
     try:
         tool = load()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - a cold call shows it
         raise Unfit(f"it cannot be imported ({type(error).__name__})") from None
     finally:
         for number, fd in zip((1, 2), kept):  # noqa: B905 - not in Python 3.9
@@ -132,7 +135,7 @@ def _load_quietly(load: Callable[[], Any], folders: list[str]) -> Any:
     if _descriptors() != before:
         raise Unfit("it opens files or connections when it is imported")
     _require_no_children()
-    _require_no_private_paths(folders)
+    _require_no_private_paths(folders, set(sys.modules) - modules)
     return tool
 
 
@@ -153,16 +156,16 @@ def _require_no_children() -> None:
     raise Unfit("it starts processes when it is imported")
 
 
-def _require_no_private_paths(folders: list[str]) -> None:
+def _require_no_private_paths(folders: list[str], imported: set[str]) -> None:
     """A copy has another private folder, so a module must not keep the path of this one."""
-    known = tuple(folders)
     temporary = sys.modules.get("tempfile")
     if temporary is not None:
         temporary.tempdir = None  # type: ignore[attr-defined]
-    for name, module in list(sys.modules.items()):
-        for value in list(getattr(module, "__dict__", {}).values()):
-            if known and isinstance(value, (str, os.PathLike)) and str(value).startswith(known):
-                raise Unfit(f"{name} keeps the path of a private folder when it is imported")
+    for name in imported if folders else ():
+        for value in list(getattr(sys.modules[name], "__dict__", {}).values()):
+            if isinstance(value, (str, os.PathLike)) and str(value).startswith(tuple(folders)):
+                shown = "it" if name == "rye_tool" else f"its module {name}"
+                raise Unfit(f"{shown} keeps the path of its private folder when it is imported")
 
 
 def _descriptors() -> set[int]:

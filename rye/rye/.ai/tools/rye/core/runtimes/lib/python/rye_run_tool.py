@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:vaZBHcJXQ92CASjfEOYUFcLSQcsgpnwL7t3bReRk0qucXFjPW1wKIDzgFCZqPyIHWmD2ILbuDP7f4ZwOCEkbBg==:7fcba4e0fb3e5887
+# rye:signed:20261118T022652Z:3537bd9619eeb887cb067fe3fe0f89ca445d9a39e4c25eb51ec13a1eceebfa1d:rwWL-gZLhxEWPtTGdO3baPQUweghZ_L9CT-7KIlqkiKsca4S5DALA4Jr-mg7uln5S_Vma7dER0VUO806_7c2Ag==:5a02fa8f0285086a
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.

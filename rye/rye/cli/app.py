@@ -32,6 +32,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "lock": ("lock", "Pin tools to their current content, or check all pins."),
     "unlock": ("unlock", "Remove the pins of tools."),
     "permissions": ("permissions", "Show what a tool may do, and what is enforced."),
+    "history": ("history", "Show what ran, by whom, and how it ended."),
+    "output": ("output", "Print the output of a recorded run."),
     "doctor": ("doctor", "Find problems with your setup, and how to fix them."),
     "config": ("config", "Show every setting, and where it comes from."),
     "tools": ("tools", "Print tool definitions for an agent framework."),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -150,14 +151,11 @@ async def failures(suite: list[str], url: str, revision: str, folder: Path) -> d
     await asyncio.wait_for(process.wait(), SECONDS)
     found = {}
     for result in folder.iterdir():
-        # The name is `server-SCENARIO-` and the time, which starts with the year.
-        scenario = result.name.removeprefix("server-").rpartition("-20")[0]
+        name = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT[-\d]+Z", result.name)
+        assert name, result.name
         checks = json.loads((result / "checks.json").read_text())
-        found[scenario] = [
-            f"{one['id']}: {one.get('errorMessage')}"
-            for one in checks
-            if one["status"] == "FAILURE"
-        ]
+        failed = [one for one in checks if one["status"] == "FAILURE"]
+        found[name[1]] = [f"{one['id']}: {one.get('errorMessage')}" for one in failed]
     return found
 
 

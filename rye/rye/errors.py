@@ -279,6 +279,8 @@ class RunNotFoundError(HistoryError):
 class ReceiptError(HistoryError):
     """A receipt that is not valid, or that no trusted key has signed."""
 
+    decided_by_user = True
+
 
 class SettingsError(RyeError):
     """A section of the user's config that cannot be used."""

@@ -34,6 +34,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "permissions": ("permissions", "Show what a tool may do, and what is enforced."),
     "history": ("history", "Show what ran, by whom, and how it ended."),
     "output": ("output", "Print the output of a recorded run."),
+    "receipt": ("receipt", "Print or verify a signed statement about a run."),
     "doctor": ("doctor", "Find problems with your setup, and how to fix them."),
     "config": ("config", "Show every setting, and where it comes from."),
     "tools": ("tools", "Print tool definitions for an agent framework."),

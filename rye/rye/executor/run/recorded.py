@@ -27,7 +27,7 @@ from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, digest
+from rye.recording.digests import Secrets, digest, digest_of_description
 from rye.recording.record import (
     CANCELLED,
     ERROR,
@@ -265,12 +265,14 @@ class Recording:
 
 def _fields_of_chain(chain: Sequence[ChainElement]) -> dict[str, Any]:
     tool = chain[0]
+    metadata = tool.metadata
     return {
         "item": tool.item_id,
         "version": tool.version,
         "space": tool.space,
         "signers": list(dict.fromkeys([one.signer for one in chain if one.signer])),
         "chain": {one.item_id: one.integrity for one in chain},
+        "described": digest_of_description(metadata.description, metadata.config_schema),
     }
 
 

@@ -155,9 +155,9 @@ class WarmPool:
         settings, report = self._settings(), _report(process.report)
         reason = report.cold or (_TOO_LARGE if report.memory > settings.memory else "")
         if reason:
-            self._forget(entry)
-            await process.aclose()
             self._refuse(request.closure, reason)
+            await process.aclose()
+            self._forget(entry)
             return
         entry.process, entry.memory = process, report.memory
         entry.packages = tuple([(path, _changed(path)) for path in report.folders])

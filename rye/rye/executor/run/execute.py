@@ -75,7 +75,7 @@ class PrimitiveExecutor:
         self.context = context or Context.from_machine(project_path, user_space, system_space)
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
-        self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
+        self._primitives = PrimitivePool(self.PRIMITIVE_MAP, self.context.user_space)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:y4flUgWenSzQ2QISr6zgFGwBoSg9BvGsbgikrO3zAYeP96Fz-gvddflLqJ2fc9MqwjkwNJBQHEQDkG6SWiRFDg==:7fcba4e0fb3e5887
+# rye:signed:20261118T020439Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:l_4ZlNDYDVW3e6UGcqlTKMZFdv_xshacf5Rx6RhILx4KCDxkFtYSh_HA5rsw6jmT-GkvROx-hmC3u9bA1UG_AA==:f6c97d7af88702d9
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

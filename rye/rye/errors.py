@@ -14,6 +14,7 @@
     │   ├── ChangedError            changed after it was signed
     │   ├── ForgedError             the signature was not made by the key that it names
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
+    │   ├── RevokedKeyError         signed by a key that was revoked
     │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
     │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
     │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
@@ -33,6 +34,7 @@
     │   ├── LockTamperedError       the content differs from the pin, and is not validly signed
     │   └── LockShadowedError       the pinned item is now found in another place
     ├── PinError                    a file in ``pins`` that cannot be used
+    ├── ClosureError                a stored closure that cannot be used
     ├── AnchorError                 an anchor, or one of its dependencies, that cannot be used
     ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
     ├── PermissionsError            permissions or grants that cannot be used
@@ -130,6 +132,10 @@ class UntrustedKeyError(TrustError):
     """The item is signed by a key that the user does not trust."""
 
 
+class RevokedKeyError(TrustError):
+    """The item is signed by a key that the user or the project has revoked."""
+
+
 class UnpinnedError(TrustError):
     """The chain names a file of the project that is neither signed nor pinned."""
 
@@ -220,6 +226,12 @@ class LockShadowedError(LockError):
 
 class PinError(RyeError):
     """A file that ``pins`` lists, and that cannot be used."""
+
+    decided_by_user = False
+
+
+class ClosureError(RyeError):
+    """A stored closure that cannot be used."""
 
     decided_by_user = False
 

@@ -11,9 +11,14 @@ from typing import Any
 import psutil
 import pytest
 from confined_machine import needs
+from mcp_session import over_http
 from processes import wait_until
+from rye.cli.imports.items import Imported, space_of
+from rye.cli.imports.servers import Server
 from rye.executor.run.channel import Progress, Question, Reply, answered
 from rye.executor.run.result import ExecutionResult
+from rye.executor.run.upstream import auth_store
+from rye.upstream.session import open_session
 from rye_command import InProcessRye
 from rye_project import Project
 
@@ -285,6 +290,31 @@ def test_a_server_is_confined_by_the_permissions_of_the_import(
     )
     assert allowed.success, allowed.error
     assert refused.error == "'demo/read' failed: Permission denied"
+
+
+def test_a_server_over_http_gets_its_token_from_the_store(world: World, tmp_path: Path) -> None:
+    """The other server is Rye's own."""
+    token = "t0ken-of-the-other-server"
+    other = Project(tmp_path / "other", shipped_system=True)
+    context = world.project.context
+
+    async def body() -> tuple[ExecutionResult, ExecutionResult]:
+        async with over_http(other, token=token) as served:
+            auth_store(context.user_space).set_token("other", token, expires_in=None)
+            server = Server("other", url=served.url)
+            given = Imported(space_of("project", context), server, None, token=True)
+            headers = {"Authorization": f"Bearer {token}"}
+            async with open_session({"url": served.url, "headers": headers}) as session:
+                given.write(await session.definitions(), context)
+            async with world.project.executor() as executor:
+                found = await executor.execute("other/search", {"query": "git"})
+                auth_store(context.user_space).set_token("other", "wrong", expires_in=None)
+                return found, await executor.execute("other/search", {"query": "git"})
+
+    found, refused = asyncio.run(body())
+    assert "rye/git/git" in json.dumps(found.data)
+    assert refused.metadata["error_type"] == "UpstreamFailed"
+    assert token not in str(refused.error)
 
 
 def test_values_of_variables_in_a_clients_config_are_not_written(

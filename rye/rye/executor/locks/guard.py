@@ -161,13 +161,14 @@ class LockGuard:
         chain: Sequence[ChainElement],
         dependencies: Mapping[str, str],
         programs: Sequence[str] = (),
+        closure: str = "",
     ) -> StoredLock:
         """Save the lockfile after a first success; blocks for the disk.
 
         If another run was first, its lockfile stays: raises ``LockUpgradeError`` if that pins
         other content than this chain.
         """
-        made = self._lockfiles.create_lockfile(chain, dependencies, programs)
+        made = self._lockfiles.create_lockfile(chain, dependencies, programs, closure)
         try:
             return StoredLock(path=self._lockfiles.save_lockfile(made), lockfile=made)
         except FileExistsError:

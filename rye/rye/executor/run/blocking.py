@@ -176,7 +176,7 @@ class BlockingExecutor:
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             on_step("until the error")
             outcome = failure_of(error)
-        result = result_of(outcome, preparation.chain, started)
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
         parts.flush()
         on_step("finish")
         return result

@@ -143,7 +143,7 @@ class PrimitiveExecutor:
                     outcome = await worker.save_lock(call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             outcome = failure_of(error)
-        return result_of(outcome, preparation.chain, started)
+        return result_of(outcome, preparation.chain, preparation.closure, started)
 
     # The names that the specification gives to single steps.
 

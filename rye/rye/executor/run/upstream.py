@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rye.errors import UpstreamChangedError
 from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.channel import Progress, Question
 from rye.executor.run.outcome import Outcome
@@ -125,7 +126,7 @@ def upstream_outcome(result: UpstreamResult, chain: Sequence[ChainElement]) -> O
     name, server = chain[0].item_id, chain[1].item_id
     if result.changed:
         return _failure(
-            "UpstreamChangedError",
+            UpstreamChangedError.__name__,
             f"{name!r} is not the tool that was pinned: {_change(result, chain[0])}",
             f"the user decides whether to accept it: rye import mcp {server} --update",
         )

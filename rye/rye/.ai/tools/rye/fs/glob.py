@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:zdcmKmsU8eappVoJm36JFQYGths62DS53kqQ8z2bs_TVaoe0L1WCMea0QrN3qmg6Lt8ZaUn-4u3oLPlo0MmJBA==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:0tYCSBIffqdkfyxTPVXm9QcuKQy-88EKWUGCydytMKR3uePkIhG0FXhcqe0x6U6HTZqCb4vE3GfLQp90SThmCA==:98839cbb162a4d25
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:_6KOG4HWu6nlXC1vO-HjvX3epFGWQrCovEj-qJu0l32K168cag3Qepav0BxleR0d9_yDDR2vN1GrRH4LGPqkAw==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:8h5jQCjm-783v6zofGpU29Hcn51N3IGeCBkTfHzYZO9hJirrjPvlRTZbq2PgvQYwkNVJcn-Hq1EQyyMv3CNjBQ==:98839cbb162a4d25
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:l_4ZlNDYDVW3e6UGcqlTKMZFdv_xshacf5Rx6RhILx4KCDxkFtYSh_HA5rsw6jmT-GkvROx-hmC3u9bA1UG_AA==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:0_vDwmc4oz8HmqYwBkRRLnOmyrORglpxI8hEgZJqd2zr3rXYbYYod6qSTsabis2H7DgscAAzDeFtgC7c2-JACw==:98839cbb162a4d25
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:sSzBg5IQ-OwXtny4wG8TL54RP8UjzF7SXJsVIkWrTM8XqSK-kBZu--F4rb-SqDFmXxif-m6T3GdfpJRkB8EsBQ==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:7AB30wTAy1pco9jFcWb1bHbYat-_FeFrKJhpT5edoEWtisiwnYwvVCHzptjbCo7YnjXlhHQnTKbair8TdgZ4Dw==:98839cbb162a4d25
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:kt-Kn6Gr5ec4gc-gcdoDyuuOr7CQ_irb7icmJrVJ4uvaiTVHjKnm-T6yrma6772DM5LwiY8mjgMwsU_TvndLCg==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:vppPlH2tRy2Rqt0mUinxQmhK_2nk583C28l8zmEmqF0D2H5KP6x6_HGhCKtpEvqZKwxcnfHZIY3Ov67TpKFbCA==:98839cbb162a4d25
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

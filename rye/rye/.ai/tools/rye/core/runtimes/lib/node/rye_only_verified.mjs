@@ -1,4 +1,4 @@
-// rye:signed:20261118T020439Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:qltGin6_8f7g7VkiK58TKnGe2jLc5Gso0LIrMfyu3Ud_ocxxNoyFVRVbFhP4td2g0gNndPIh3RVFTd2WI3bmBQ==:f6c97d7af88702d9
+// rye:signed:20261118T021924Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:cLzwQP_3U5w9TsXVrP8ZZlltb1quFsrWA9pNaI6j9Mg4seizVeyMKFZVcTIUrmq1SdoSGRohUEwGjoblWl1ACw==:98839cbb162a4d25
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

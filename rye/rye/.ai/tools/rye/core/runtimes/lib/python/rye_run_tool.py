@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:cJMisvtxeUn6DVGfWfe-3wCciGeQwDpOjj1H6Nl2y757YwJhAElfvSKepCDSNvCSzOwdeTR-RDNUg9hT_3OtDA==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:nrIX_tji3Zdv6CcmlGd6ofREcgShFitjoNlc3bZ6hieMWHZxmEvJmhlokL95tOsSM7oo8au95L-D4vVAuAZtAw==:98839cbb162a4d25
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.

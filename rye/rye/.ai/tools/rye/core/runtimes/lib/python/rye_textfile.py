@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:GinpvwLlmpwMmckAnqyu-l6KVvB4QoG8C1dgU6LBlBMxCNU9JECwXehNf1iULIx_66Mi8qqOqE8cKbbhqSZYCg==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:HwrxIVCynMlPELKW_vUf6ChU61BGlUary5b1WZNxPrXdWzqdse7S2z3bUtUrUXigPB7bWgtgKEM--k1WBgjvDQ==:98839cbb162a4d25
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T020439Z:eaaa2db5477f3cf438a428354bd3edfb86ed826dc852409da0517244285dfe7a:a0uTv3IAaTpQdA3EwyD48f1PxQ9N3aoavJYVWUfLHmuz5R5U5TSoWF5zhCFO_jM2FXpOBSYnjCjXP1Yn7pjfBQ==:f6c97d7af88702d9
+# rye:signed:20261118T021924Z:eaaa2db5477f3cf438a428354bd3edfb86ed826dc852409da0517244285dfe7a:hIJpdSZ0joiBtzGEcgQmYkuv_Yki6DmAm4hLKmwLhrJfXbA4hch0Yoo60pAP8uQ0Vm8PYK5SnxxL7Y2miVXyDw==:98839cbb162a4d25
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < params.json``.

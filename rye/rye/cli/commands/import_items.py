@@ -26,7 +26,13 @@ _MCP_JSON = ("--from", "source")
 
 @click.group(name="import")
 def command() -> None:
-    """Import what others offer."""
+    """Import what others offer.
+
+    \b
+    Examples:
+      rye import mcp time -- uvx mcp-server-time
+      rye import mcp --from mcp.json
+    """
 
 
 @command.command(name="mcp")

@@ -16,6 +16,7 @@ class ARequest:
 
     era = "handshake"
     disconnected = None
+    token_name = ""
 
 
 def test_a_cancelled_call_returns_only_after_it_has_ended() -> None:

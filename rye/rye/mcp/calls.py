@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, ParameterError, RyeError
+from rye.mcp.accounting import Accounting
 from rye.mcp.builtin_tools import EXECUTE, SEARCH, SHOW
 from rye.mcp.content import error_content, result_content, success
 from rye.mcp.notifications import CallNotifier, LogLevels
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMIT = 10
 _NEEDED_BY_CALLS = (
-    "jsonschema_rs",
     "lilux.primitives.subprocess.primitive",
     "rye.catalogue.catalogue",
 )
@@ -54,6 +54,7 @@ class Calls:
         self._executor: PrimitiveExecutor | None = None
         self.levels = LogLevels()
         self.running = OpenCalls()
+        self.accounting = Accounting(context, receipts=settings.receipts)
 
     async def call(
         self, request: Request, params: CallToolParams
@@ -68,8 +69,9 @@ class Calls:
                 return await self.running.resume(request, params)
             builtin = self._tool_list.builtin(params.name)
             if builtin is None:
-                item_id = await self._tool_list.item_id_of(params.name)
-                arguments = {"item_id": item_id, "parameters": arguments}
+                entry = await self._tool_list.entry_of(params.name)
+                self.accounting.show(entry)
+                arguments = {"item_id": entry.item_id, "parameters": arguments}
                 return await self._begin(request, params, arguments)
             # Many models send null for an argument that they leave out.
             arguments = {key: value for key, value in arguments.items() if value is not None}
@@ -99,6 +101,7 @@ class Calls:
         await self.running.wait_all()
         if self._executor is not None:
             await self._executor.aclose()
+        await self.accounting.aclose()
 
     async def _begin(
         self, request: Request, params: CallToolParams, arguments: Mapping[str, Any]
@@ -132,7 +135,9 @@ class Calls:
                 dry_run=dry_run,
                 on_output=notifier.on_output if notifier.wanted else None,
                 listener=ClientListener(call, notifier),
+                caller=self.accounting.caller(call, item_id),
             )
+        self.accounting.note(result)
         return result_content(result)
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
@@ -153,6 +158,7 @@ class Calls:
         from rye.catalogue.example import example_parameters
 
         entry = await self._entry(item_id)
+        self.accounting.show(entry)
         example = example_parameters(entry.schema)
         shown = {
             "item_id": entry.item_id,
@@ -238,6 +244,10 @@ def _not_offered(item_id: str) -> ItemNotFoundError:
 
 
 def _require_valid(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    from lilux.schemas.plain import surely_valid
+
+    if surely_valid(arguments, tool.input_schema):
+        return
     from lilux.schemas.schema_validator import validate_parameters
 
     verdict = validate_parameters(dict(arguments), tool.input_schema)

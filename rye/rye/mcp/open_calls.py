@@ -52,7 +52,7 @@ class OpenCall:
         self._calls = calls
         self._request = request
         self.identity = identity
-        """The digest of what was called: a request with other arguments does not continue it."""
+        """The digest of who called what: a request with other arguments does not continue it."""
         self._attached = asyncio.Event()
         self._asking = asyncio.Lock()
         self._asked = asyncio.Event()
@@ -78,6 +78,14 @@ class OpenCall:
     @property
     def session(self) -> str:
         return self._request.session
+
+    @property
+    def client(self) -> str:
+        return self._request.client
+
+    @property
+    def token_name(self) -> str:
+        return self._request.token_name
 
     @property
     def disconnected(self) -> asyncio.Event | None:
@@ -177,7 +185,7 @@ class OpenCalls:
         self, request: Request, params: CallToolParams, work: Work
     ) -> CallToolResult | InputRequiredResult:
         """Start a call and wait for its result, or for a question; see :meth:`OpenCall.wait`."""
-        call = OpenCall(self, request, _identity(params), work)
+        call = OpenCall(self, request, _identity(request, params), work)
         self._open.add(call)
         call.task.add_done_callback(lambda _: self._open.discard(call))
         return await call.wait(request)
@@ -188,7 +196,7 @@ class OpenCalls:
         """Continue a parked call. Raises ``ProtocolError`` if the state belongs to none."""
         state = params.request_state or ""
         call, _ = self._parked.get(state, (None, None))
-        if call is None or call.identity != _identity(params):
+        if call is None or call.identity != _identity(request, params):
             raise ProtocolError(
                 INVALID_PARAMS,
                 "requestState is unknown, was used, or belongs to another call; call again",
@@ -233,8 +241,8 @@ def _is_gone(request: Request) -> bool:
     return request.disconnected is not None and request.disconnected.is_set()
 
 
-def _identity(params: CallToolParams) -> bytes:
+def _identity(request: Request, params: CallToolParams) -> bytes:
     import msgspec
 
-    called = [params.name, params.arguments or {}]
+    called = [request.token_name, params.name, params.arguments or {}]
     return sha256(msgspec.json.encode(called, order="deterministic")).digest()

@@ -105,6 +105,8 @@ class BlockingExecutor:
         traceback: TracebackType | None,
     ) -> None:
         self._subprocess.close()
+        if self._preparer is not None:
+            self._preparer.close()
 
     def declared_schema(self, item_id: str) -> Mapping[str, Any] | None:
         """The schema of the parameters as the item's file declares it. Nothing is verified.
@@ -139,7 +141,8 @@ class BlockingExecutor:
     ) -> ExecutionResult:
         """As :func:`execute_blocking`; the last four are for a person's own call."""
         from rye.executor.run.failure import failure_of
-        from rye.executor.run.finish import explain_failure, result_of, save_lock
+        from rye.executor.run.finish import explain_failure, named, noted, result_of, save_lock
+        from rye.executor.run.originals import NamingOutput
         from rye.executor.run.outcome import outcome_of
         from rye.executor.run.prepare import CallOptions, Preparation, no_step
 
@@ -166,9 +169,12 @@ class BlockingExecutor:
 
                 outcome = planned(call, parts.context)
             else:
-                ran = self._run(call.config, on_output, listener)
+                output = None if on_output is None else NamingOutput(on_output, call.originals)
+                ran = self._run(call.config, output, listener)
+                if output is not None:
+                    output.end()
                 on_step("run")
-                outcome = outcome_of(call.config, ran, call.chain)
+                outcome = noted(outcome_of(call.config, named(ran, call), call.chain), call)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, parts.environments)
                 if outcome.success and call.needs_lock:
@@ -203,7 +209,7 @@ class BlockingExecutor:
         return seen[1] if seen is not None and seen[0] == item_id else None
 
     def _run(
-        self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
+        self, config: ExecutionConfig, on_output: NamingOutput | None, listener: Listener | None
     ) -> Any:
         from rye.spaces.ids import SUBPROCESS
 
@@ -219,7 +225,7 @@ class BlockingExecutor:
         return _run_in_loop(config, on_output)
 
 
-def _run_in_loop(config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+def _run_in_loop(config: ExecutionConfig, on_output: NamingOutput | None) -> Any:
     """Run any other primitive, in an event loop that ends with it."""
     from rye.executor.run.interruptible_loop import run_interruptibly
     from rye.executor.run.primitives import PRIMITIVE_MAP, PrimitivePool

@@ -234,7 +234,8 @@ SWAPPED = {
         {
             "lib/run.sh": "# /// rye\n# ///\necho good\n",
             "own.yaml": f"tool_type: runtime\nexecutor_id: {SUBPROCESS}\n"
-            "env_config:\n  interpreter: {type: system_binary, binary: sh, var: OWN_SH, fallback: sh}\n"
+            "env_config:\n"
+            "  interpreter: {type: system_binary, binary: sh, var: OWN_SH, fallback: sh}\n"
             "anchor: {mode: never, lib: lib}\n"
             'config: {command: "${OWN_SH}", args: ["{runtime_lib}/run.sh"]}\n',
             "t.yaml": "executor_id: kit/own\n",

@@ -27,6 +27,7 @@ from lilux.record import Record
 
 from rye.closure.check import MANIFEST, Plan, is_intact, plan_of
 from rye.closure.manifest import Closure, Manifest, decode_manifest, is_digest
+from rye.context import Context
 from rye.errors import ClosureError
 from rye.ownership import is_private
 
@@ -53,8 +54,10 @@ class StoredClosure(Record, frozen=True, kw_only=True):
 class ClosureStore:
     """The copies of one user. Threads may share a store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tmp: str) -> None:
+        """``tmp`` is where temporary copies are made if the folder cannot be used."""
         self.folder = str(folder)
+        self._tmp = tmp
         self._plans: dict[str, Plan] = {}
         self._kept: set[str] = set()
         self._usable: bool | None = None
@@ -148,7 +151,7 @@ class ClosureStore:
 
         with self._adding:
             if not self._temporary:
-                folder = f"{os.environ.get('TMPDIR') or '/tmp'}/rye-{os.urandom(8).hex()}"  # noqa: S108 - a new, private folder
+                folder = f"{self._tmp}/rye-{os.urandom(8).hex()}"
                 os.mkdir(folder, 0o700)  # noqa: PTH102 - a text
                 self._temporary = folder
             root = f"{self._temporary}/{closure.digest}"
@@ -179,9 +182,10 @@ class ClosureStore:
             return
 
 
-def store_of(user_space: Path) -> ClosureStore:
-    """The store in a user space."""
-    return ClosureStore(user_space / ".ai" / "cache" / "closures")
+def store_of(context: Context) -> ClosureStore:
+    """The store in the user space."""
+    tmp = context.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - private folders are made there
+    return ClosureStore(context.user_space / ".ai" / "cache" / "closures", tmp)
 
 
 def _not_stored(digest: str) -> ClosureError:

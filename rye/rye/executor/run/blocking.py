@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rye.executor.config.build import ExecutionConfig
     from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
+    from rye.executor.run.originals import NamingOutput
     from rye.executor.run.prepare import PreparedCall, Preparer
     from rye.executor.run.result import ExecutionResult
 

@@ -30,7 +30,7 @@ class Closures:
     """
 
     def __init__(self, context: Context) -> None:
-        self.store = store_of(context.user_space)
+        self.store = store_of(context)
         self._project = str(context.project_path)
         self._known: dict[str, tuple[Sequence[ChainElement], object, Closure]] = BoundedDict()
 

@@ -14,6 +14,7 @@
     │   ├── ChangedError            changed after it was signed
     │   ├── ForgedError             the signature was not made by the key that it names
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
+    │   ├── RevokedKeyError         signed by a key that was revoked
     │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
     │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
     │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
@@ -38,6 +39,9 @@
     ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
     ├── PermissionsError            permissions or grants that cannot be used
     │   └── NotEnforcedError        permissions that this machine cannot enforce
+    ├── HistoryError                a record, or the history, that cannot be read or written
+    │   ├── RunNotFoundError        no recorded run has this id
+    │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
 
@@ -129,6 +133,10 @@ class ForgedError(TrustError):
 
 class UntrustedKeyError(TrustError):
     """The item is signed by a key that the user does not trust."""
+
+
+class RevokedKeyError(TrustError):
+    """The item is signed by a key that the user or the project has revoked."""
 
 
 class UnpinnedError(TrustError):
@@ -255,6 +263,20 @@ class PermissionsError(RyeError):
 
 class NotEnforcedError(PermissionsError):
     """A tool declares permissions that this machine cannot enforce."""
+
+
+class HistoryError(RyeError):
+    """A record, or the history, that cannot be read or written."""
+
+    decided_by_user = False
+
+
+class RunNotFoundError(HistoryError):
+    """No recorded run has this id."""
+
+
+class ReceiptError(HistoryError):
+    """A receipt that is not valid, or that no trusted key has signed."""
 
 
 class ConfigTemplateError(RyeError):

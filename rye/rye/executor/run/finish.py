@@ -17,7 +17,6 @@ from rye.executor.run.failure import failure_of
 from rye.executor.run.outcome import Outcome
 from rye.executor.run.prepare import PreparedCall
 from rye.executor.run.result import ExecutionResult
-from rye.spaces.ids import SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 def named(result: Any, call: PreparedCall) -> Any:
     """The result of the primitive, whose error output names the author's files."""
-    if call.config.primitive_id != SUBPROCESS or not call.placement.root:
+    if not (call.placement.root and isinstance(getattr(result, "stderr", None), str)):
         return result
     stderr = call.originals.named(result.stderr)
     return result if stderr == result.stderr else replaced(result, stderr=stderr)

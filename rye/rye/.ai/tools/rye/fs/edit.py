@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:iU2cGfAlgaw_cjq5LucCp015nZTTOAdGO6hve9e9DPIkRjrfOKxoMPIOAyQSmIfP6F9ujn4aYpPVImG5r6-oBQ==:91ad247718670428
 """Replace text in a file."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:9Ij3n4KE022WVeDU2n4UzXlWlXBynn2fI1OtKReO4XMerSgc2wTGx2TVByJN0qzqgnxkycSH_jMoP9TYjVSXBw==:91ad247718670428
 """Find files by a glob pattern."""
 
 from __future__ import annotations

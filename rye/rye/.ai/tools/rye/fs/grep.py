@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:4e7819J_AZoPgugjRLWlsjfAffGj1tJBNKqN4jdyM4qOnioMzAZRrt19PAgTr1gltUtUQ7i06ehOTxiI5h_EDg==:91ad247718670428
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:OSYf68UzdcCm-vK9E1-nuIIKxX-VlIEEL4BU1f8wvElw7OpJ9A5xH_i8KXmnB9pZUI18D4xE_wXG9oyXO6zQCw==:91ad247718670428
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:QZzpEybLspBVdW5cdxsBGvTp02vGXGuin5unTt4Xa5XvkDQ5ZNiYuloap-nLsd30bHCQdDZDG28wH7LoBWsZDA==:91ad247718670428
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

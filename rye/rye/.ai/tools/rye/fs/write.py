@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:6_flicUl_ajzkVlTVelij7PkjeFXB4LJjMLvtrJqTwxJ-LLx6A0W8437wk3vTRV56QSAQF4A7WJrKUltxbBZDQ==:91ad247718670428
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

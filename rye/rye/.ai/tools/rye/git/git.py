@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:gRG7GdzvrtPxrUprNMDNnvnoId1ce0flVDDA-UBsw4hAhgIcspzCxM_ZJ_pJnqPO8hAJkHijC-CNNt8ZI7-LAA==:91ad247718670428
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:3jPGp3Nr1yRKFp5VaoPGwrQP90uP_ASjjVYhRrXVfdBpkyrVz-BWPmcUYUUZtV3utWlxom7AIh0Vc61-Gr-YBA==:91ad247718670428
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:Qa2b8d3IkrNdz0U0cQcaWkAQmXYrhUw4jkt8LPZMIhR4T_yS9M1rqt09KZik-CqgQtjnMifC42AalbpFb4HEDA==:91ad247718670428
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

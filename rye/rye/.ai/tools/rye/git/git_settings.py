@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:vwEAyagjjiceXcpCX3ihMEycqLjBkUZPsD9QcW3SGCWcJH-5kNMJxhf0ycwWrCU5ikvk76Lk25nf1rYLiiPQAg==:91ad247718670428
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:izvA0kNY4jhOd4zecjfqN1w5AGvTRybzqHXiqMjW4vvCaLLBfyFaUB_R3SY-7xu0EWF79KBDxoCUdVQH390CBg==:91ad247718670428
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:E-JjOIgo6mvCv-O-H0vfijcOXhQkspSb11HBwvRlyz3Qn6gx_kKM1xLiK3bYZC1GVfgxwzyk0qNYP4r57otiBw==:91ad247718670428
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,3 @@
-// rye:signed:20261118T021947Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:q9z0nKc3wEWsurj9WZxzo6c-qxTVkYtPHDKRzlfVReXhzDd-sPLQoR1gMl4Raa8Lh-Ph2o4bqSTkiNwzgXyGCQ==:91ad247718670428
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

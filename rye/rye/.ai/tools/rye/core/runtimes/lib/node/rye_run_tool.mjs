@@ -1,4 +1,3 @@
-// rye:signed:20261118T021947Z:7684dcfd5e1a5779d6bd41d9913765860131f774207616987a96b51d7105b390:H1VXjBc6uvE5kjO86BTjl8vp6JcVnFEcHb2i8veMkfPHMnIyjyq6Xtv6SWbioVeXpBGgCtmCp6fSrYIwpfE9CA==:91ad247718670428
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

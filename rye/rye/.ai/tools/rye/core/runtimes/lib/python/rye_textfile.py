@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:ZVqZG5wQhrkDkLxspEBKuf7PQZvVqPAOrp-0Li30As-UoEambk2nBR0fQdy1fhHEGtzUecqx0vkgXF7_dHrOBg==:91ad247718670428
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:T1QhCAlY2wo42JAhnmdJBVgUiuCRy5A9FjwcVsCgogYDy_5EfGHybdzFyaspzuz0Mzz9krbUCH14RWSV5NUYCA==:91ad247718670428
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:P0mpSpLvy_XIxbk9l0u_n2fBQW-TUIui859WOUY_sOVx1mEDbeQvasfY6RM1agYVzcSA9t3SVr5m5OtnSBhRDw==:91ad247718670428
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

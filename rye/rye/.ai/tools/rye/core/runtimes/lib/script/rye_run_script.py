@@ -1,4 +1,3 @@
-# rye:signed:20261118T021947Z:b79eaebcc2d48d995a2639eb3b220e7650d8a9fec21d60bfe3919a7aae16de17:yqsX45oiTz9lfh3Ol_lZrzNMkRZ0q8o4nbgrXAbvlRwojyE8R81YaeOTmivjp3Ku9gdgQJNlZQzlJf3PCO8ICA==:91ad247718670428
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < params.json``.

@@ -278,6 +278,8 @@ class RunNotFoundError(HistoryError):
 class ReceiptError(HistoryError):
     """A receipt that is not valid, or that no trusted key has signed."""
 
+    decided_by_user = True
+
 
 class ConfigTemplateError(RyeError):
     """A template of the configuration that cannot be rendered."""

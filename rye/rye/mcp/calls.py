@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMIT = 10
 _NEEDED_BY_CALLS = (
-    "jsonschema_rs",
     "lilux.primitives.subprocess.primitive",
     "rye.catalogue.catalogue",
 )
@@ -225,6 +224,10 @@ def _not_offered(item_id: str) -> ItemNotFoundError:
 
 
 def _require_valid(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    from lilux.schemas.plain import surely_valid
+
+    if surely_valid(arguments, tool.input_schema):
+        return
     from lilux.schemas.schema_validator import validate_parameters
 
     verdict = validate_parameters(dict(arguments), tool.input_schema)

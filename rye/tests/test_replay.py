@@ -27,7 +27,7 @@ KEEP = {"keep": {"parameters": ["*"], "output": ["*"]}}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project(tmp_path)
+    return Project(tmp_path, shipped_system=True)
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def tool(project: Project, script: str, **fields: Any) -> str:
 
 def replayed(rye: InProcessRye, *args: str) -> dict[str, Any]:
     done = rye("replay", *args, "--json")
+    assert done.stdout, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     assert done.code == (0 if report["same"] else 1), done.stderr
     return report

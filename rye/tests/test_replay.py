@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 from histories import database, records
-from rye.executor.run.blocking import BlockingExecutor
-from rye.executor.run.confine import Widening
 from rye.history.comparison import (
     environment_difference,
     first_different_line,
     interpreter_difference,
     outcome_difference,
 )
-from rye.items.permissions import Permissions
 from rye_command import InProcessRye
 from rye_project import Project, says
 
@@ -190,9 +187,7 @@ def test_a_receipt_can_be_replayed(project: Project, rye: InProcessRye) -> None:
 
 def test_a_widened_call_is_widened_again_and_no_more(project: Project, rye: InProcessRye) -> None:
     item = tool(project, "echo hello", permissions={"run": ["system"]})
-    widening = Widening(permissions=Permissions(read=("/usr/share",)))
-    with BlockingExecutor(project.context) as executor:
-        executor.execute(item, widening=widening, unenforced="warn")
+    assert rye("run", "--allow", "read=/usr/share", item).code == 0
     report = replayed(rye, "last", "--dry-run")
     assert report["same"], report
     replayed(rye, "last")

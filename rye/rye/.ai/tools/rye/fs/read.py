@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:y4flUgWenSzQ2QISr6zgFGwBoSg9BvGsbgikrO3zAYeP96Fz-gvddflLqJ2fc9MqwjkwNJBQHEQDkG6SWiRFDg==:7fcba4e0fb3e5887
+# rye:signed:20261118T021924Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:0_vDwmc4oz8HmqYwBkRRLnOmyrORglpxI8hEgZJqd2zr3rXYbYYod6qSTsabis2H7DgscAAzDeFtgC7c2-JACw==:98839cbb162a4d25
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

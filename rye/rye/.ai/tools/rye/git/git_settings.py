@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:sSFumfSSB0xeyy1ILGsLJZpOKbCjolQOySGZGeG28hrGc8tmlPStQxPZvLZnKP8Tv7lCW-lpHUrtS-j6iRV1Cg==:7fcba4e0fb3e5887
+# rye:signed:20261118T021924Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:GfzVIwvIq85me2sBnmJfPzLUb3ES8De9VEsHwyt0lQGXkQ-2DXUTdYquZPsdlgUXw-6kMTw0zVrKR7eEoyIQBQ==:98839cbb162a4d25
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

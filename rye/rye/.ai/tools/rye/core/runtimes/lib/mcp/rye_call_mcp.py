@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:1V7w9KRWMyUdFdjZfUrtIM5FR3DR7vmCbMfuoIT0leoPNpi6Ju2tadDvNvG1y3EpqSmqLTqZb7FE-QDhrN4jDQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T021924Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:R-GC-I1BaurZzrUZIfh1yszh5B0ZGX2Q0iwXPEmIC6H4zxWWnA7mnDcpLnssWoSbUkHxRZfMunSmY2Ir73psDg==:98839cbb162a4d25
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

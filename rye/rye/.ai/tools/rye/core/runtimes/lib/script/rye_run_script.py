@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:eaaa2db5477f3cf438a428354bd3edfb86ed826dc852409da0517244285dfe7a:LuYJrfvIMKQoo3UPUseyBRjxmdBy9KN9xWE7I3WX9Gdq6RvWwrr4FMG73xD7bvO8n1D5DCPWMnoxG7M_6YW9DQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T021924Z:eaaa2db5477f3cf438a428354bd3edfb86ed826dc852409da0517244285dfe7a:hIJpdSZ0joiBtzGEcgQmYkuv_Yki6DmAm4hLKmwLhrJfXbA4hch0Yoo60pAP8uQ0Vm8PYK5SnxxL7Y2miVXyDw==:98839cbb162a4d25
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < params.json``.

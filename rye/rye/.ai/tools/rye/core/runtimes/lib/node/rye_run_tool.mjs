@@ -1,3 +1,4 @@
+// rye:signed:20261118T023833Z:7684dcfd5e1a5779d6bd41d9913765860131f774207616987a96b51d7105b390:7ns9NjjNg70DxZtZ_sJ1XDJDhezZgVL8EFhiAp9mtXCGOsjVt-E8-vnZKaFkDUv4SvW13MIp16CnHg-4qk2aBw==:e89fbbc1f73416af
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T021924Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:pHG_QTdC_46qq_BLRR6Ka1b0cTkA3jqQDqALLVEC0jndQBTgeJkxFo2VwvW6sDk4k-tS-nRxOtw76ZU0rkEYCw==:98839cbb162a4d25
+# rye:signed:20261118T023833Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:F43eVnkUR_L4-b7Oes9jgn-8Wmfr_Gr9tzA3PyiaRWCi3gQBc0yB8iGIeiPhd7ltVoPYQeHB8Q3aFNExw4G3Aw==:e89fbbc1f73416af
 """Replace text in a file."""
 
 from __future__ import annotations

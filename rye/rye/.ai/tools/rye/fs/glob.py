@@ -1,4 +1,4 @@
-# rye:signed:20261118T021924Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:0tYCSBIffqdkfyxTPVXm9QcuKQy-88EKWUGCydytMKR3uePkIhG0FXhcqe0x6U6HTZqCb4vE3GfLQp90SThmCA==:98839cbb162a4d25
+# rye:signed:20261118T023833Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:uFSvtUf1M1h0on6PHET4fD1rP5J3aL-kXy4kJe5wYuyVbzpYCJe6AbxptWwswg5FZhlFOo4uA6IlMdh7YDCeDQ==:e89fbbc1f73416af
 """Find files by a glob pattern."""
 
 from __future__ import annotations

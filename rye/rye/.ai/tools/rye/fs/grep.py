@@ -1,4 +1,4 @@
-# rye:signed:20261118T021924Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:lxzrou4Wfiibj9jh6_xHFssXT6Bm-pM3WxeKPSuiQLnP2q-BQb1bC3axAS4FgbG3x2p9RZslT48YHC8C3-i4Bw==:98839cbb162a4d25
+# rye:signed:20261118T023833Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:YbTgWXr1dgOHWsyTRAQLvqdyDGarxzqJYZwfaMVhxqp76WcWIc6iFex7ea5Sb-6--4A2fpkmu3QAlVpCsNmEAQ==:e89fbbc1f73416af
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

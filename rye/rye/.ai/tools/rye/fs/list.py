@@ -1,4 +1,4 @@
-# rye:signed:20261118T021924Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:8h5jQCjm-783v6zofGpU29Hcn51N3IGeCBkTfHzYZO9hJirrjPvlRTZbq2PgvQYwkNVJcn-Hq1EQyyMv3CNjBQ==:98839cbb162a4d25
+# rye:signed:20261118T023833Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:HoYNsBoIZHTRfSHKWn5OiwLvalNyJot56kbsNGWuqSg7oUlbC8S3szYuCjAzksC-6Xas08-Wo1mSSJ4PbfzxCw==:e89fbbc1f73416af
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T021924Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:GfzVIwvIq85me2sBnmJfPzLUb3ES8De9VEsHwyt0lQGXkQ-2DXUTdYquZPsdlgUXw-6kMTw0zVrKR7eEoyIQBQ==:98839cbb162a4d25
+# rye:signed:20261118T023833Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:4mQzDs8Rvcsrl3_4QCcCMWA24TgX74286lCNc3BzVjdVZHVvGTGqE2rX0LpSygSt5I3rbJwMtNdzC3NOYIvxCg==:e89fbbc1f73416af
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

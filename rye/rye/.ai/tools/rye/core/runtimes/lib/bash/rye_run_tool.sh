@@ -1,4 +1,4 @@
-# rye:signed:20261118T021924Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:vppPlH2tRy2Rqt0mUinxQmhK_2nk583C28l8zmEmqF0D2H5KP6x6_HGhCKtpEvqZKwxcnfHZIY3Ov67TpKFbCA==:98839cbb162a4d25
+# rye:signed:20261118T023833Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:dQRYom3qfz-nkVmxsxBCdQF0__gM2cMO3Dh8e7a3__1QRtLZ0NERZvVmBnQmW_QC4SUYco6YnCuS2kCwZYS4Bw==:e89fbbc1f73416af
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -21,10 +21,6 @@ from lilux.record import Record, field
 from rye.warm.request import WarmRequest
 from rye.warm.settings import WarmSettings
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 WINDOW_SECONDS = 60.0
 """Two calls within this time start a prepared process."""
 REFUSED_SECONDS = 600.0
@@ -70,7 +66,7 @@ class WarmPool:
         self._on_refusal = on_refusal
         self._clock = clock
         self._entries: dict[tuple[object, ...], _Entry] = {}
-        self._seen: dict[tuple[object, ...], float] = {}
+        self._seen: dict[str, float] = {}
         self._refused: dict[str, float] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -95,8 +91,8 @@ class WarmPool:
             self._drop(entry)
         if now < self._refused.get(request.closure, now):
             return None
-        last = self._seen.get(key)
-        _remember(self._seen, key, now)
+        last = self._seen.get(request.tool)
+        _remember(self._seen, request.tool, now)
         if at_once or (last is not None and now - last <= WINDOW_SECONDS):
             self._begin(request, key, now, settings)
         return None
@@ -247,7 +243,7 @@ def _first_line(text: str) -> str:
     return lines[-1][:200] if lines else "no reason given"
 
 
-def _remember(known: dict[Any, float], key: object, when: float) -> None:
+def _remember(known: dict[str, float], key: str, when: float) -> None:
     known.pop(key, None)
     known[key] = when
     if len(known) > _MAX_REMEMBERED:

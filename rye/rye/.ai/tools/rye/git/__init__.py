@@ -1,4 +1,4 @@
-# rye:signed:20261118T022652Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:DQI6uF9ohyzbXJEpqaaGnr_OXPooDCmyAjPL4cwEjlOI6lHVN6tVfI0M2eEaRoaIfSl9OCTL23Bmm3tcgZDJAQ==:5a02fa8f0285086a
+# rye:signed:20261118T024220Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:tlpLtb5D_zsKsvKhTM8sep6mrq1j_Z0s5lEP-OLfSKjZGVWmkroLiqLSqDlZKkF2aJkfsvh8eAmEPXpUyWgnCw==:70419490a2b723e4
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

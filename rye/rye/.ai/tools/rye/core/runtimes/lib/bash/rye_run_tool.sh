@@ -1,4 +1,4 @@
-# rye:signed:20261118T022652Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:C_ahdRoSSep6J4Jjxxzfu-LR3hpmbFagepFTHlWP6KNv53RLmDEfzXd6FkBXAED4y3AqmfSDEntT95tgC43AAw==:5a02fa8f0285086a
+# rye:signed:20261118T024220Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:7S9qqUsCtOWy8fkSdrJ-lLkej9w1sSNDiF82yvjYiVIySeJkXj6xzBanThKzxUZC2BiVlU8IGmPa9Qk2n8pGAg==:70419490a2b723e4
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T022652Z:3ab11c9342e2eadb00660f4bca169813546c45fa56d6e328e14676d4ac62ff3a:xcHLgfEgywEuRpneB9cK6C5sVGTQyvpysjyO-CwlS5QhN0v_0ZZXHbcXmLj1exKnS2anL0R_4cEcvrp7Zu3CBA==:5a02fa8f0285086a
+# rye:signed:20261118T024220Z:05733656748d945061b285948520d1b20146caf93b07ac7bea0179735b77ca1f:vwYjDacl2WYhRwj-p-xrHt-A4aEuqHcFF82pNA27XHRmNxgnIdKE1LlHpFUILkDFPHgEyirYQg5Cd8w6o5Q_Cg==:70419490a2b723e4
 """Become a prepared process: load a tool once, then fork for each call.
 
 ``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.
@@ -21,13 +21,17 @@ import json
 import os
 import socket
 import sys
-from typing import Any, Callable, NoReturn  # noqa: UP035 - the project may use an old Python
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, NoReturn  # noqa: UP035 - the project may use an old Python
 
 __version__ = "1.0.0"
 __tool_type__ = "library"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "runtimes"
 __tool_description__ = "Prepares a Python tool for many calls; not a tool itself"
+CONFIG_SCHEMA = {"type": "object"}
 
 VARIABLE = "LILUX_PREPARED"
 PRIVATE = "WARM_PRIVATE_FOLDERS"

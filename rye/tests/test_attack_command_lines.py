@@ -166,6 +166,9 @@ def test_a_variable_takes_a_whole_value_a_path_and_a_name(project: Project) -> N
         (["env", "bash", "-c", "{project_path}/run"], "expected a path of letters, digits, blanks"),
         (["script", "-qec", "{project_path}/run", "/dev/null"], "expected a path of letters"),
         (["script", "--command={project_path}/run", "/dev/null"], "expected a path of letters"),
+        (["bash", "-c", "--", "{project_path}/run"], "expected a path of letters"),
+        (["bash", "-c", "-o", "errexit", "{project_path}/run"], "expected a path of letters"),
+        (["sh", "+ec", "{project_path}/run"], "expected a path of letters"),
     ],
 )
 def test_a_project_folder_with_shell_code_in_its_name_does_not_run_it(

@@ -155,6 +155,35 @@ def test_a_parameter_named_like_a_setting_does_not_configure_the_process(
     assert result.data["stdout"] == "fine"
 
 
+@pytest.mark.parametrize("setting", ["cwd", "stdout_file", "stderr_file"])
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("{project_path}/out/{x}", ["../evil", "..", "a/../../evil", "./../evil", "a//../evil"]),
+        ("out/.{x}", [".", "./../evil", "./evil"]),
+        ("{x}/my out", ["/evil", "..", "../evil", "a/../../evil"]),
+        ("{x}{x}/out", ["."]),
+    ],
+)
+def test_a_parameter_cannot_lead_a_file_or_the_working_directory_elsewhere(
+    tmp_path: Path, setting: str, text: str, values: list[str]
+) -> None:
+    project = Project(tmp_path)
+    project.yaml("t", executor_id=SUBPROCESS, config={"command": "pwd", setting: text})
+    place = project.path / text.removeprefix("{project_path}/").replace("{x}", "a b/c")
+    (place if setting == "cwd" else place.parent).mkdir(parents=True)
+    result = project.run("t", {"x": "a b/c"})
+    assert result.data["stdout"] == f"{place}\n" if setting == "cwd" else place.exists()
+    before = sorted(project.path.rglob("*"))
+    for value in values:
+        assert str(project.run("t", {"x": value}).error).startswith(
+            "invalid parameters for 't': parameters.x: expected a relative path without .., "
+            "because it is part of a longer text"
+        )
+    assert sorted(project.path.rglob("*")) == before
+    assert not list(tmp_path.rglob("evil"))
+
+
 def test_deeply_nested_parameters_are_refused(project: Project) -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confined_machine import needs
 from rye.executor.run.result import ExecutionResult
-from rye_project import Project, says
+from rye_project import SUBPROCESS, Project, says
 
 SECRET = "the-secret-of-the-user"
 EVERYTHING = {"write": ["{project_path}", "tmp"], "run": ["system"]}
@@ -101,6 +101,24 @@ def test_a_confined_tool_cannot_write_outside(
 
     assert [(one.name, one.read_text()) for one in outside.iterdir()] == [("old", "old")]
     assert (outside / "old").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("setting", ["stdout_file", "stderr_file"])
+@pytest.mark.parametrize("confined", ["rye/core/primitives/subprocess", "t"])
+def test_the_output_of_a_confined_tool_is_not_written_outside_by_the_helper(
+    project: Project, setting: str, confined: str
+) -> None:
+    outside = project.user / ".bashrc"
+    call: dict[str, Any] = {"command": "echo", "args": ["pwned"], setting: str(outside)}
+    project.yaml("t", executor_id=SUBPROCESS, config=call, permissions=EVERYTHING)
+
+    result = project.run(confined, {} if confined == "t" else call)
+
+    assert result.error == (
+        f"'{confined}' is confined, and {setting} would be written with all your rights; "
+        "write the file in the command, as in sh -c 'ls > \"$1\"' sh FILE"
+    )
+    assert not outside.exists()
 
 
 def test_only_declared_variables_reach_a_confined_tool(project: Project) -> None:

@@ -102,6 +102,7 @@ def test_show_reports_a_tool_that_would_run_a_callers_text(console: Console) -> 
         ("{x}", [], ["x"]),
         ("python3", ["-Ic", "{x}"], ["x"]),
         ("split", ["--filter={x}"], ["x"]),
+        ("python3", ["-c", "--name={x}"], ["x"]),
         ("redis-cli", ["eval", "{x}", "0"], ["x"]),
         ("bash", ["-c", 'echo "$1"', "sh", "{x}"], []),
         ("echo", ["{x}", "--text={x}"], []),

@@ -79,6 +79,23 @@ def shell(
         ("rye run demo/weather nope=", []),
         ("rye run nowhere c", []),
         ("rye run ../../etc c", []),
+        ("rye run demo/weather --c", ["--city", "--count"]),
+        ("rye run demo/weather --city Oslo --c", ["--count"]),
+        ("rye run demo/weather --unit ", ["celsius", "kelvin", "3"]),
+        ("rye run demo/weather --unit k", ["kelvin"]),
+        ("rye run demo/weather --unit=k", ["kelvin"]),
+        ("rye run demo/weather --verbose ci", ["city="]),
+        ("rye run --c", []),
+        ("rye run demo/weather --fr", ["--frozen"]),
+        (
+            "rye new x --runtime py",
+            ["python", "python-script", "python_runtime", "python_script_runtime"],
+        ),
+        ("rye new x --runtime=ba", ["bash", "bash_runtime"]),
+        ("rye new x -r rye/core/runtimes/n", ["rye/core/runtimes/node_runtime"]),
+        ("rye help tru", ["trust"]),
+        ("rye help trust r", ["remove"]),
+        ("rye help demo/we", ["demo/weather"]),
         ("rye completion f", ["fish"]),
         ("rye trust re", ["remove"]),
         ("rye sign demo/wi", ["demo/wind"]),
@@ -126,6 +143,14 @@ def test_zsh_and_fish_get_descriptions(shell: Shell) -> None:
         _RYE_COMPLETE="fish_complete", COMP_WORDS="rye run demo/weather ci", COMP_CWORD="ci"
     )
     assert fish.splitlines() == ["plain,city=\tWhere it is"]
+
+
+def test_zsh_and_fish_get_the_whole_word_of_an_option_with_its_value(shell: Shell) -> None:
+    words = "rye run demo/weather --unit=k"
+    zsh = shell.ask(_RYE_COMPLETE="zsh_complete", COMP_WORDS=words, COMP_CWORD="3")
+    assert zsh.splitlines() == ["plain", "--unit=kelvin", "_"]
+    fish = shell.ask(_RYE_COMPLETE="fish_complete", COMP_WORDS=words, COMP_CWORD="--unit=k")
+    assert fish.splitlines() == ["plain,--unit=kelvin"]
 
 
 def test_a_completion_loads_neither_asyncio_nor_the_other_commands(project: Project) -> None:

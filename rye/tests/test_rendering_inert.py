@@ -86,6 +86,11 @@ def test_a_name_stands_after_the_end_of_options_and_after_a_complete_option() ->
     assert line("ls", *args, x="a").args == ["-v", "--", "out/a", "--color=never", "out/a"]
 
 
+def test_the_arguments_of_a_script_take_a_folder_and_a_name() -> None:
+    args = ["-c", 'cd "$1" && cat "$2"', "sh", "{project_path}", "out/{x}"]
+    assert line("sh", *args, x="a").args[-2:] == [PROJECT, "out/a"]
+
+
 A_PATH = "a relative path of letters, digits and _ - . : /, where no name is .. or begins with -"
 A_NAME = "a name of letters, digits and _ - . : that does not begin with -"
 
@@ -107,7 +112,7 @@ def test_a_value_that_is_not_inert_is_refused_in_a_path_and_in_a_name(
         line("tool", template, x=value)
     assert str(caught.value) == (
         f"invalid parameters for 'a/tool': parameters.x: expected {expected}, because it is part "
-        "of a longer argument"
+        "of a longer text"
     )
 
 
@@ -185,7 +190,7 @@ def test_a_variable_without_the_path_of_a_folder_does_not_begin_a_path() -> None
     for name in ("EMPTY", "WORD"):
         assert refusal("cat", f"${{{name}}}/{{x}}", x="etc") == (
             f"'a/tool': config.args[0]: ${{{name}}}: expected the path of a folder, of letters, "
-            "digits and _ - . / :, because it is part of a longer argument; change its value"
+            "digits and _ - . / :, because it is part of a longer text; change its value"
         )
 
 
@@ -195,7 +200,7 @@ def test_a_variable_that_begins_a_longer_argument_is_plain() -> None:
     ]
     assert refusal("env", "sh", "-c", "${WORD}/run") == (
         "'a/tool': config.args[2]: ${WORD}: expected only letters, digits and _ - . / :, because "
-        "it is part of a longer argument; change its value"
+        "it is part of a longer text; change its value"
     )
     assert line("${WORD}/run").command == "it's $(id)/run"
 
@@ -213,7 +218,7 @@ def test_a_folder_begins_an_argument_whatever_it_is_called(args: tuple[str, ...]
 def test_after_an_option_the_path_of_a_folder_is_no_code(args: tuple[str, ...]) -> None:
     assert refusal("tool", *args).endswith(
         "{project_path}: expected a path of letters, digits, blanks and _ - . / : + , @ ~ =, "
-        "because it is part of a longer argument; move the project, or pass the folder as an "
+        "because it is part of a longer text; move the project, or pass the folder as an "
         "argument of its own"
     )
     for folder in ("/home/me/My Projects", "/srv/c++/a@b,c=~", "/home/日本"):
@@ -323,7 +328,7 @@ def test_a_variable_in_other_text_is_refused(argv: list[str], index: int) -> Non
 def test_a_variable_in_a_name_is_inert_like_a_callers_value() -> None:
     assert refusal("cat", "out/${WORD}.txt") == (
         f"'a/tool': config.args[0]: ${{WORD}}: expected {A_NAME}, because it is part of a longer "
-        "argument; change its value"
+        "text; change its value"
     )
 
 

@@ -32,9 +32,11 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "unlock": ("unlock", "Remove the pins of tools."),
     "permissions": ("permissions", "Show what a tool may do, and what is enforced."),
     "doctor": ("doctor", "Find problems with your setup, and how to fix them."),
+    "config": ("config", "Show every setting, and where it comes from."),
     "tools": ("tools", "Print tool definitions for an agent framework."),
     "mcp": ("mcp", "Serve the tools to agents over MCP."),
     "completion": ("completion", "Print the completion script for a shell."),
+    "help": ("help", "Show the help of a command or a tool."),
 }
 
 

@@ -5,7 +5,7 @@ Errors are ignored: where something cannot be read, nothing is completed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING
 
@@ -67,29 +67,94 @@ def complete_fingerprint(ctx: click.Context, incomplete: str) -> Iterator[Comple
 
 @_ignoring_errors
 def complete_parameter(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
-    """Complete ``key=`` for the tool on the command line, and values such as ``true``."""
-    from rye.catalogue.catalogue import Catalogue
-    from rye.cli.run.parameter_types import SchemaParameters
+    """Complete ``key=`` for the tool on the command line, and values such as ``true``.
 
-    entry = Catalogue(_context(ctx)).entry(ctx.params["item_id"])
-    parameters = SchemaParameters(entry.schema)
+    After ``--key``, the value of that parameter is completed.
+    """
+    parameters = _parameters(ctx)
+    pairs = [str(pair) for pair in ctx.params.get("pairs") or ()]
+    before = pairs[-1] if pairs else ""
+    if before.startswith("--") and "=" not in before:
+        kind = parameters.type_of(_name_of(before, parameters))
+        if "boolean" not in kind.types:
+            yield from [CompletionItem(one) for one in _values(kind) if one.startswith(incomplete)]
+            return
     key, equals, text = incomplete.partition("=")
     if equals:
         for value in _values(parameters.type_of(key)):
             if value.startswith(text):
                 yield CompletionItem(f"{key}={value}")
         return
-    given = {str(pair).partition("=")[0] for pair in ctx.params.get("pairs") or ()}
-    yield from _keys(parameters, incomplete, given)
+    for name, about in _free_keys(parameters, pairs):
+        if name.startswith(incomplete):
+            yield CompletionItem(f"{name}=", help=about)
 
 
-def _keys(
-    parameters: SchemaParameters, incomplete: str, given: set[str]
-) -> Iterator[CompletionItem]:
+def complete_option_of_tool(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Complete ``--key`` for the tool on the command line."""
+    if not ctx.params.get("item_id"):
+        return []
+    try:
+        parameters = _parameters(ctx)
+    except (RyeError, OSError):
+        return []
+    pairs = [str(pair) for pair in ctx.params.get("pairs") or ()]
+    return [
+        CompletionItem(f"--{name}", help=about)
+        for name, about in _free_keys(parameters, pairs)
+        if f"--{name}".startswith(incomplete)
+    ]
+
+
+@_ignoring_errors
+def complete_runtime(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    """Complete the name of a template for ``rye new``, or the id of a runtime."""
+    from rye.cli.new.templates import TEMPLATES
+
+    for template in TEMPLATES:
+        if template.name.startswith(incomplete):
+            yield CompletionItem(template.name, help=template.summary)
+    if incomplete:
+        yield from _ids(_context(ctx), incomplete, lambda one: one.tool_type == "runtime")
+
+
+@_ignoring_errors
+def complete_help(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    """Complete the words after ``rye help``: a command, or the id of a tool."""
+    root = ctx.find_root()
+    given = tuple(ctx.params.get("words") or ())
+    group: click.Command | None = root.command
+    for word in given:
+        group = group.get_command(root, word) if isinstance(group, click.Group) else None
+    if isinstance(group, click.Group):
+        names = group.list_commands(root)
+        yield from [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    if not given:
+        yield from _ids(_context(ctx), incomplete, lambda one: one.is_tool)
+
+
+def _parameters(ctx: click.Context) -> SchemaParameters:
+    from rye.catalogue.catalogue import Catalogue
+    from rye.cli.run.parameter_types import SchemaParameters
+
+    return SchemaParameters(Catalogue(_context(ctx)).entry(ctx.params["item_id"]).schema)
+
+
+def _name_of(option: str, parameters: SchemaParameters) -> str:
+    given = option.removeprefix("--")
+    names = parameters.names()
+    return next((one for one in (given, given.replace("-", "_")) if one in names), given)
+
+
+def _free_keys(
+    parameters: SchemaParameters, pairs: Sequence[str]
+) -> Iterator[tuple[str, str | None]]:
+    """The names of parameters that are not given yet or may be repeated, with descriptions."""
+    given = {_name_of(pair.partition("=")[0], parameters) for pair in pairs}
     for name in parameters.names():
         kind = parameters.type_of(name)
-        if name.startswith(incomplete) and (name not in given or "array" in kind.types):
-            yield CompletionItem(f"{name}=", help=_one_line(kind.description))
+        if name not in given or "array" in kind.types:
+            yield name, _one_line(kind.description)
 
 
 def _values(kind: ParameterType) -> list[str]:

@@ -1,8 +1,8 @@
 """``rye completion``: completion scripts, and the answers to what they ask.
 
-For zsh and fish click's own scripts are used. Bash splits words at ``=`` and ``:`` and adds a space
-after a completion. So the script for bash sends the whole line, receives only the part that bash
-replaces, and adds no space after ``key=``.
+For fish click's own script is used. Bash splits words at ``=`` and ``:`` and adds a space after a
+completion. So the script for bash sends the whole line, receives only the part that bash replaces,
+and adds no space after ``key=``. The script for zsh adds none either.
 """
 
 from __future__ import annotations
@@ -47,7 +47,60 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
 
-class WholeLineBash(BashComplete):
+_ZSH_SCRIPT = """\
+#compdef %(prog_name)s
+
+%(complete_func)s() {
+    local -a plain plain_open described described_open response
+    local type key descr
+    (( ! $+commands[%(prog_name)s] )) && return 1
+
+    response=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) \\
+        %(complete_var)s=zsh_complete %(prog_name)s 2>/dev/null)}")
+
+    for type key descr in ${response}; do
+        case $type in
+            dir) _path_files -/ ;;
+            file) _path_files -f ;;
+            plain)
+                if [[ $descr == _ && $key == *= ]]; then plain_open+=("$key")
+                elif [[ $descr == _ ]]; then plain+=("$key")
+                elif [[ $key == *= ]]; then described_open+=("$key:$descr")
+                else described+=("$key:$descr")
+                fi
+                ;;
+        esac
+    done
+
+    (( $#described )) && _describe -V rye described -U
+    (( $#described_open )) && _describe -V rye_open described_open -U -S ''
+    (( $#plain )) && compadd -U -V rye_plain -a plain
+    (( $#plain_open )) && compadd -U -S '' -V rye_plain_open -a plain_open
+    return 0
+}
+
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    %(complete_func)s "$@"
+else
+    compdef %(complete_func)s %(prog_name)s
+fi
+"""
+
+
+class _WholeOptions(ShellComplete):
+    """Completes ``--option=value`` as ``--option`` and ``value``, and returns the whole word."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        name, equals, value = incomplete.partition("=")
+        if not equals or not name.startswith("--"):
+            return super().get_completions(args, incomplete)
+        found = super().get_completions([*args, name], value)
+        for item in found:
+            item.value = f"{name}={item.value}"
+        return found
+
+
+class WholeLineBash(_WholeOptions, BashComplete):
     """Bash completion that receives the whole line instead of bash's words."""
 
     source_template: ClassVar[str] = _BASH_SCRIPT
@@ -70,10 +123,20 @@ class WholeLineBash(BashComplete):
         return found
 
 
+class OpenZsh(_WholeOptions, ZshComplete):
+    """Zsh completion that adds no space after ``key=``."""
+
+    source_template: ClassVar[str] = _ZSH_SCRIPT
+
+
+class WholeFish(_WholeOptions, FishComplete):
+    """Fish completion; fish itself adds no space after ``=``."""
+
+
 SHELLS: dict[str, type[ShellComplete]] = {
     "bash": WholeLineBash,
-    "zsh": ZshComplete,
-    "fish": FishComplete,
+    "zsh": OpenZsh,
+    "fish": WholeFish,
 }
 
 
@@ -97,6 +160,7 @@ def command(shell: str) -> None:
 
 def answer_shell(app: click.Command, instruction: str) -> int:
     """Print what a completion script asked for. ``instruction`` is, for example, bash_complete."""
-    add_completion_class(WholeLineBash)
+    for one in SHELLS.values():
+        add_completion_class(one)
     extra: dict[str, Any] = {}
     return shell_complete(app, extra, "rye", COMPLETION_VARIABLE, instruction)

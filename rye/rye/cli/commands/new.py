@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rye.cli.completion import complete_runtime
 from rye.cli.invocation import Invocation
 from rye.cli.new.templates import TEMPLATES
 from rye.cli.output.printing import display, plain, print_json, style
@@ -45,6 +46,7 @@ _HELP = f"""Create a signed tool from a template, ready to run.
     metavar="RUNTIME",
     default="python",
     show_default=True,
+    shell_complete=complete_runtime,
     help="One of the runtimes above, or the id of another.",
 )
 @click.option(

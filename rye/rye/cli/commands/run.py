@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import CompletionItem
 
-from rye.cli.completion import complete_parameter, complete_tool
+from rye.cli.completion import complete_option_of_tool, complete_parameter, complete_tool
 from rye.cli.invocation import Invocation
 from rye.cli.output.printing import echo
 from rye.cli.run.request import HELP, VALUE_OPTIONS, RunRequest, split_arguments
@@ -21,6 +22,10 @@ class RunCommand(click.Command):
         # After an option without its value, click would take the separator for the value.
         incomplete = bool(own) and own[-1] in VALUE_OPTIONS
         return super().parse_args(ctx, own if incomplete else [*own, "--", *words])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        own = super().shell_complete(ctx, incomplete)
+        return own + complete_option_of_tool(ctx, incomplete)
 
 
 def _print_help(invocation: Invocation, item_id: str) -> None:

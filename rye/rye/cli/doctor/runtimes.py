@@ -75,6 +75,40 @@ def check_runtimes(context: Context) -> Iterator[Finding]:
             yield _check_runtime(found, snapshot, context, versions, used=found.item_id in used)
 
 
+class Interpreter(NamedTuple):
+    """The program that a runtime starts."""
+
+    runtime: str
+    variable: str
+    """The variable of the environment that chooses it."""
+    value: str
+    """Its path or name; empty if it was not found."""
+    problem: str
+
+
+def runtime_interpreters(context: Context) -> Iterator[Interpreter]:
+    """Return the interpreter of each runtime that has one, each variable once."""
+    snapshot = Library(context).snapshot()
+    seen: set[str] = set()
+    for found in Library(context).resolver.iter_items():
+        try:
+            if snapshot.metadata(found).tool_type != "runtime":
+                continue
+            chain = build_chain(found.item_id, snapshot, PRIMITIVE_MAP)
+        except RyeError:
+            continue
+        rule = _interpreter(chain)
+        if rule is None or rule["var"] in seen:
+            continue
+        seen.add(rule["var"])
+        value = problem = ""
+        try:
+            value = resolve_chain_env(chain, context).env[rule["var"]]
+        except RyeError as error:
+            problem = str(error)
+        yield Interpreter(found.item_id, rule["var"], value, problem)
+
+
 def _used_executors(items: Sequence[Resolution], snapshot: Snapshot) -> set[str]:
     """The ids of the items that tools name as their executor."""
     used = set()

@@ -11,7 +11,12 @@ from rye.context import Context
 from rye.errors import ConfigTemplateError
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.anchor import Anchor, apply_anchor
-from rye.executor.config.command_line import check_lengths, render_command_line, render_env
+from rye.executor.config.command_line import (
+    check_lengths,
+    render_command_line,
+    render_env,
+    render_path,
+)
 from rye.executor.config.environment import ChainEnvironment
 from rye.executor.config.merge import MergedConfig, merge_configs
 from rye.executor.config.templates import (
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 
     from lilux.primitives.subprocess.confinement import MissingPart
 
+_PATHS = ("cwd", "stdout_file", "stderr_file")
+"""The settings of a process that are the path of a file or a folder."""
 MAX_SECONDS = 366 * 24 * 3600
 """The longest timeout that the primitives accept."""
 
@@ -174,7 +181,12 @@ def _subprocess(
     secrets: Mapping[str, str],
 ) -> ExecutionConfig:
     line = render_command_line(templates, names)
-    rendered = {"command": line.command, "args": line.args, "input_data": line.input_data}
+    rendered: dict[str, Any] = {
+        key: render_path(templates[key], names, names.place(key))
+        for key in _PATHS
+        if key in templates
+    }
+    rendered |= {"command": line.command, "args": line.args, "input_data": line.input_data}
     others = {
         key: value for key, value in templates.items() if key not in rendered and key != "env"
     }
@@ -252,6 +264,11 @@ def _job(
     if not (masked and folder.startswith("${")):
         # Joined, not resolved: `..` after a symbolic link keeps its meaning.
         config["cwd"] = os.path.join(context.project_path, folder)  # noqa: PTH118 - see above
+    for key in ("stdout_file", "stderr_file"):
+        if config.get(key) is not None:
+            path = as_text(config[key], names.place(key))
+            if not (masked and path.startswith("${")):
+                config[key] = os.path.join(context.project_path, path)  # noqa: PTH118 - see above
     if not masked:
         _convert_timeout(config, names)
         argv = [config["command"], *(config.get("args") or ())]

@@ -65,8 +65,9 @@ def runs_text_of(chain: Sequence[ChainElement], context: Context) -> tuple[str, 
     found = _parameters([templates.get("command")], names)
     for before, word in zip(["", *words], words, strict=False):
         shape = shape_of(word) if isinstance(word, str) else None
-        option = shape.option[:-1] if shape is not None and shape.option else before
-        if isinstance(option, str) and re.fullmatch(_TAKES_CODE, option):
+        # After `-c`, a word such as `--name={x}` is code and no option.
+        options = [before, shape.option[:-1] if shape is not None else ""]
+        if any(isinstance(one, str) and re.fullmatch(_TAKES_CODE, one) for one in options):
             found += _parameters([word], names)
     return tuple(dict.fromkeys(found))
 

@@ -10,8 +10,8 @@ from lilux.record import Record, field
 from lilux.templating import whole_placeholder
 
 from rye.errors import ArgumentTooLongError, ConfigTemplateError
-from rye.executor.config.inert import fill, has_callers_value, place_after
-from rye.executor.config.templates import Names, as_text, render_value
+from rye.executor.config.inert import fill, fill_path, has_callers_value, place_after
+from rye.executor.config.templates import Names, as_text, render_value, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,9 +60,22 @@ def render_env(template: Any, names: Names) -> Any:
     return {key: _variable(one, names, f"{where}.{key}") for key, one in template.items()}
 
 
+def render_path(template: Any, names: Names, where: str) -> Any:
+    """Render a setting that is a path. Raises like :func:`render_command_line`."""
+    if isinstance(template, str):
+        return fill_path(template, names, where)
+    return render_value(template, names, where)
+
+
 def _variable(template: Any, names: Names, where: str) -> Any:
-    if isinstance(template, str) and has_callers_value(template, names):
-        return fill(template, names, "variable", where)
+    if any(has_callers_value(text, names) for text in texts_in(template)):
+        # A mapping or a list becomes JSON, and its texts follow the rule too.
+        is_text = isinstance(template, str)
+        return (
+            fill(template, names, "variable", where)
+            if is_text
+            else _structure(template, names, where)
+        )
     return render_value(template, names, where)
 
 
@@ -125,8 +138,7 @@ def _add(template: Any, arguments: list[str], names: Names, command: str, where:
         value = _structure(template, names, where)
         arguments += [] if value is None else [as_text(value, where)]
     else:
-        place = place_after(arguments[-1], command) if arguments else "argument"
-        value = fill(template, names, place, where)
+        value = fill(template, names, place_after(arguments, command), where)
         values = value if isinstance(value, list | tuple) else [value]
         arguments += [as_text(one, where) for one in values if one is not None]
 
@@ -145,10 +157,9 @@ def _structure(template: Any, names: Names, where: str) -> Any:
     filled: list[Any] = []
     for index, one in enumerate(template):
         at = f"{where}[{index}]"
-        before = filled[-1] if filled and isinstance(filled[-1], str) else ""
         is_text = isinstance(one, str)
         filled.append(
-            fill(one, names, place_after(before, ""), at) if is_text else _structure(one, names, at)
+            fill(one, names, place_after(filled, ""), at) if is_text else _structure(one, names, at)
         )
     return filled
 

@@ -15,22 +15,25 @@ gets the text. In an element of ``args``, a caller's value is
 In 3 to 5, the author's text is inert: letters, digits and ``_ - . / :``. The rest is refused.
 The command is 1 only, and so is a text in ``input_data``, which a program may run as a script.
 A variable of ``env`` is like an element: programs run what ``GIT_SSH_COMMAND`` or ``BASH_ENV`` say.
-A folder may begin an element or the value of a long option; where an option may take code, its path
-has only letters, digits, blanks and ``_ - . / : + , @ ~ =``. ``${VAR}`` may begin one too if it is
-a path of letters, digits and ``_ - . / :``. Elsewhere ``${VAR}`` is like a caller's value.
-In the script of a POSIX shell, ``${VAR}`` may be a word, and is quoted.
+A folder may begin an element or the value of a long option; where an option may take code, and
+anywhere after ``-c``, its path has only letters, digits, blanks and ``_ - . / : + , @ ~ =``.
+``${VAR}`` may begin one too if it is a path of letters, digits and ``_ - . / :``. Elsewhere
+``${VAR}`` is like a caller's value. In the script of a POSIX shell, ``${VAR}`` may be a word, and
+is quoted. A setting that is a path, such as ``cwd``, is never code: a value in it only may not lead
+out of the folder that the author wrote.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from lilux.record import Record
-from lilux.templating import Placeholder, env_value, substitute
+from lilux.templating import Placeholder, env_value, substitute, whole_placeholder
 
 from rye.errors import ConfigTemplateError, ParameterError
-from rye.executor.config.templates import Names, filler
+from rye.executor.config.templates import Names, filler, render_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
     from rye.executor.config.templates import Kind
 
-    Place = Literal["command", "argument", "option", "script", "stdin", "variable"]
+    Place = Literal["command", "argument", "option", "script", "behind", "stdin", "variable"]
 
 _INERT = r"[A-Za-z0-9_./:-]*"
 _LONG_OPTION = r"--[A-Za-z][A-Za-z0-9-]*="
@@ -58,6 +61,8 @@ _FROM_OUTSIDE = frozenset(("value", "integer", "folder", "variable", "structure"
 _FROM_CALLERS = frozenset(("value", "integer", "structure"))
 _SHELL = r"(?:.*/)?(?:ba|da|a|k|mk|z)?sh"
 _SCRIPT_OPTION = r"-[A-Za-z]*c"
+# Between it and the script may be other options, and `+c` means the same: -c -o errexit TEXT.
+_BEFORE_A_SCRIPT = r"[-+][A-Za-z]*c"
 # Complete words and quoted texts of a script, and nothing that makes the shell parse a text again:
 # no arithmetic, no tests, no here-documents, no comments, no quotes within quotes.
 _BEFORE_A_WORD = (
@@ -114,11 +119,13 @@ def is_shell(command: str) -> bool:
     return re.fullmatch(_SHELL, command) is not None
 
 
-def place_after(before: str, command: str) -> Place:
-    """The place of the argument after ``before``, which is rendered."""
-    if not before.startswith("-") or before == "--" or re.match(_LONG_OPTION, before):
-        return "argument"
-    is_script = is_shell(command) and re.fullmatch(_SCRIPT_OPTION, before) is not None
+def place_after(before: Sequence[Any], command: str) -> Place:
+    """The place of the argument after ``before``, which are rendered."""
+    last = before[-1] if before and isinstance(before[-1], str) else ""
+    if not last.startswith("-") or last == "--" or re.match(_LONG_OPTION, last):
+        texts = [one for one in before if isinstance(one, str) and one[:1] in ("-", "+")]
+        return "behind" if any(re.fullmatch(_BEFORE_A_SCRIPT, one) for one in texts) else "argument"
+    is_script = is_shell(command) and re.fullmatch(_SCRIPT_OPTION, last) is not None
     return "script" if is_script else "option"
 
 
@@ -151,6 +158,36 @@ def fill(template: str, names: Names, place: Place, where: str) -> Any:
                 _label(part) if value is None else _checked(value, part, check, names, where)
             )
     return "".join(filled)
+
+
+def fill_path(template: str, names: Names, where: str) -> Any:
+    """Fill in a setting that is a path; a placeholder that is the whole text keeps its type.
+
+    Raises :class:`ParameterError` if a value in a longer text leads out of the author's folder.
+    """
+    path = render_value(template, names, where)
+    shape = shape_of(template)
+    if shape is None or whole_placeholder(template) is not None:
+        return path
+    text = filler(names, where)
+    placeholders = [one for one in shape.parts if isinstance(one, Placeholder)]
+    given = [one for one in placeholders if names.kind(one) in _FROM_CALLERS]
+    usual = "".join(
+        [
+            one if isinstance(one, str) else "x" if one in given else text(one) or ""
+            for one in shape.parts
+        ]
+    )
+    if _leads(path) != _leads(shape.option + usual):
+        expected = "expected a relative path without .., because it is part of a longer text"
+        issues = [f"parameters.{one.name}: {expected}" for one in given]
+        raise ParameterError(f"invalid parameters for '{names.tool}'", issues)
+    return path
+
+
+def _leads(path: str) -> tuple[bool, int]:
+    """Whether a path starts at the root, and how often it leads to a parent folder."""
+    return path.startswith("/"), path.split("/").count("..")
 
 
 def has_callers_value(template: str, names: Names) -> bool:
@@ -227,7 +264,7 @@ class _Element:
         if values and not (isinstance(parts[1], str) and parts[1].startswith("/")):
             self._refuse(values[0], "is not below the folder that begins the argument", _BELOW_HINT)
         plain = "" if self._place == "command" else "plain"
-        place = "place" if self._place == "option" or self._shape.option else ""
+        place = "place" if self._place in ("option", "behind") or self._shape.option else ""
         by_kind = {"value": "path", "variable": plain, "folder": place}
         checks = [by_kind.get(kind or "", "") for kind in kinds]
         if values and kinds[0] == "variable":
@@ -241,7 +278,7 @@ class _Element:
             after = parts[index + 1] if index + 1 < len(parts) else ""
             if self._kinds[index] == "folder":
                 self._refuse(index, "does not begin the argument")
-            if self._shape.option or self._place not in ("argument", "variable"):
+            if self._shape.option or self._place not in ("argument", "behind", "variable"):
                 why = "is part of an argument that follows an option and may be code"
                 self._refuse(index, why, self._name_hint(index))
             if not (isinstance(parts[0], str) and re.match(_BEGINS_A_NAME, parts[0])):
@@ -291,7 +328,7 @@ def _checked(value: str, one: Placeholder, check: str, names: Names, where: str)
     form, expected = _CHECKS[check]
     if re.fullmatch(form, value):
         return value
-    expected = f"expected {expected}, because it is part of a longer argument"
+    expected = f"expected {expected}, because it is part of a longer text"
     if check == "place":
         hint = "move the project, or pass the folder as an argument of its own"
         raise ConfigTemplateError(f"{where}: {_label(one)}: {expected}", hint=hint)

@@ -78,6 +78,7 @@ class Confining:
         if config.primitive_id != SUBPROCESS:
             missing = _not_a_process(config.primitive_id)
             return _reported(config, chain[0].item_id, {}, missing, accepts)
+        _refuse_files(chain[0].item_id, config.config)
         confiner = self._confiner(chain, anchor, environment, config, widening)
         profile = confiner.profile
         required = () if accepts else _required()
@@ -178,6 +179,16 @@ def missing_parts(metadata: Mapping[str, Any]) -> list[str]:
     return [
         f"{one['part']} ({one['reason']})" for one in missing if one["part"] not in NOT_REQUIRED
     ]
+
+
+def _refuse_files(tool: str, config: Mapping[str, Any]) -> None:
+    """Refuse files for the output of a job: the helper writes them, which is not confined."""
+    for key in ("stdout_file", "stderr_file"):
+        if config.get(key) is not None:
+            raise PermissionsError(
+                f"{tool!r} is confined, and {key} would be written with all your rights",
+                hint="""write the file in the command, as in sh -c 'ls > "$1"' sh FILE""",
+            )
 
 
 def _reported(

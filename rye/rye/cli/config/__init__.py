@@ -1,0 +1,1 @@
+"""Every setting of Rye, its value, and where it comes from."""

@@ -25,8 +25,9 @@ def command(invocation: Invocation, as_json: bool) -> None:
     """Find problems with your setup, and how to fix them.
 
     Checks the helper lilux-proc, your key and the trust store, the directories, the interpreter of
-    each runtime, and the metadata of all items. Nothing is changed, and no tool is run. The exit
-    code is 1 if there is a problem. A missing program that no tool needs is only a warning.
+    each runtime, the metadata of all items, and the tools of the project as `rye check` does.
+    Nothing is changed, and no tool is run. The exit code is 1 if there is a problem. A missing
+    program that no tool needs is only a warning.
 
     \b
     Examples:
@@ -53,6 +54,7 @@ def _findings(context: Context) -> Iterator[Finding]:
 
     from rye.cli.doctor.checks import check_items, check_machine, check_trust, problem
     from rye.cli.doctor.runtimes import check_runtimes
+    from rye.cli.doctor.tools import check_tools
     from rye.errors import RyeError
 
     checks = {
@@ -60,6 +62,7 @@ def _findings(context: Context) -> Iterator[Finding]:
         "trust": check_trust,
         "items": check_items,
         "runtimes": check_runtimes,
+        "tools": check_tools,
     }
     for subject, check in checks.items():
         try:

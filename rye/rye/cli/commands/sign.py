@@ -34,6 +34,9 @@ def command(invocation: Invocation, targets: tuple[str, ...], as_json: bool) -> 
     the tools in the project and user space; put it in quotes. * matches within one directory, **
     matches across directories. Files that you have already signed are not changed.
 
+    A file that cannot run is not signed: one with a syntax error, invalid metadata or the marks of
+    a merge conflict. Mistakes that `rye check` would report are printed.
+
     \b
     Examples:
       rye sign team/hello
@@ -62,12 +65,16 @@ def command(invocation: Invocation, targets: tuple[str, ...], as_json: bool) -> 
                     "integrity": one.signed.content_hash if one.signed else None,
                     "replaced": one.replaced or None,
                     "error": None if one.error is None else str(one.error),
+                    "mistakes": list(one.mistakes),
                 }
                 for one in done
             ]
         )
     else:
         print_table([_row(one) for one in done])
+    for one in done:
+        for message in one.mistakes:
+            print_error(message)
     for error in failed:
         print_error(str(error))
     if failed:

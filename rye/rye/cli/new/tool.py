@@ -48,6 +48,8 @@ class NewTool(NamedTuple):
     """The item that the id, or its last part as a short id, resolved to before."""
     hidden_by: Resolution | None
     """The item in a higher space that the id still resolves to."""
+    problem: str
+    """Why it cannot run on this machine, and what to do; empty if it can."""
 
 
 def find_template(runtime: str, resolver: Resolver, extension: str | None = None) -> Template:
@@ -111,7 +113,14 @@ def new_tool(
         fingerprint=signer.fingerprint,
         replaces=next(iter(others), None),
         hidden_by=next(iter(higher), None),
+        problem="" if higher else _problem(item_id, context),
     )
+
+
+def _problem(item_id: str, context: Context) -> str:
+    from rye.authoring.check import Checker
+
+    return next(iter(Checker(context).check(item_id).errors), "")
 
 
 def _template_of_item(runtime: str, resolver: Resolver, extension: str | None) -> Template:

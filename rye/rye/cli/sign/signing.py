@@ -57,6 +57,8 @@ class Signing(NamedTuple):
     error: RyeError | None
     before: Verification
     """The state of the file before."""
+    mistakes: tuple[str, ...] = ()
+    """What the author cannot have meant, as ``rye check`` reports it."""
 
     @property
     def state(self) -> str:
@@ -91,19 +93,21 @@ def sign_targets(targets: Sequence[Target], context: Context) -> Iterator[Signin
     A tool that would be refused when it is called is not signed.
     Raises :class:`KeyStoreError` at once if the user's key cannot be used.
     """
+    from rye.authoring.check import mistakes, refuse_what_cannot_run
     from rye.executor.chain.snapshot import Library
-    from rye.executor.inspection import check_before_signing
 
     signer = Signer.of_user(key_folder(context))
     library = Library(context)
     for target, before in zip(targets, verify_targets(targets, context), strict=True):
         try:
-            check_before_signing(target.item_id, target.path, target.root, library)
+            place = (target.item_id, target.path, target.root, library)
+            refuse_what_cannot_run(*place)
+            found = mistakes(*place)
             signed = signer.sign_file(target.path, target.root)
         except RyeError as error:
             yield Signing(target, None, error, before)
         else:
-            yield Signing(target, signed, None, before)
+            yield Signing(target, signed, None, before, tuple(found))
 
 
 def key_folder(context: Context) -> Path:

@@ -23,6 +23,7 @@ PAGES = [
     DOCS / "runtimes.md",
     DOCS / "timeouts.md",
     DOCS / "trust.md",
+    DOCS / "tools" / "channel.md",
     DOCS / "tools" / "files-and-git.md",
     DOCS / "tools" / "http.md",
     DOCS / "tools" / "python.md",

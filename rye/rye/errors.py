@@ -33,6 +33,7 @@
     │   ├── LockTamperedError       the content differs from the pin, and is not validly signed
     │   └── LockShadowedError       the pinned item is now found in another place
     ├── PinError                    a file in ``pins`` that cannot be used
+    ├── ClosureError                a stored closure that cannot be used
     ├── AnchorError                 an anchor, or one of its dependencies, that cannot be used
     ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
     ├── PermissionsError            permissions or grants that cannot be used
@@ -220,6 +221,12 @@ class LockShadowedError(LockError):
 
 class PinError(RyeError):
     """A file that ``pins`` lists, and that cannot be used."""
+
+    decided_by_user = False
+
+
+class ClosureError(RyeError):
+    """A stored closure that cannot be used."""
 
     decided_by_user = False
 

@@ -51,6 +51,17 @@ def test_git_commits_in_the_shell(project: Project) -> None:
     )
 
 
+def test_a_program_of_a_version_manager(project: Project) -> None:
+    program = project.user / ".local/share/uv/python/cpython-3.13/bin/python3.13"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho managed\n")
+    program.chmod(0o755)
+    link = project.path / ".venv/bin/python"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(program)
+    assert bash(project, ".venv/bin/python") == "managed\n"
+
+
 @needs_program("gcc")
 @needs_program("make")
 def test_make_builds_and_runs_a_program(project: Project) -> None:

@@ -61,7 +61,9 @@ class Locking:
         if update:
             return self._updated(verified)
         programs = self._programs(verified)
-        made = self._locks.keep(verified.chain, verified.dependencies, programs)
+        made = self._locks.keep(
+            verified.chain, verified.dependencies, programs, verified.closure.digest
+        )
         return pinned(made, PinState.CREATED)
 
     def lockfiles(self) -> tuple[Path, ...]:
@@ -105,7 +107,10 @@ class Locking:
 
     def _updated(self, verified: VerifiedChain) -> Pinned:
         made = self._lockfiles.create_lockfile(
-            verified.chain, verified.dependencies, self._programs(verified)
+            verified.chain,
+            verified.dependencies,
+            self._programs(verified),
+            verified.closure.digest,
         )
         before = self._lockfiles.paths_of(made.root.tool_id)
         try:

@@ -92,6 +92,11 @@ def refusal(
     sign = f"rye sign {shlex.quote(str(path))}"
     if verdict.standing is Standing.UNTRUSTED:
         return _untrusted(item_id, file, key, store)
+    if verdict.standing is Standing.CHANGED and changed_by_author(file, comment, store):
+        return ChangedError(
+            f"{item_id} changed since you signed it at {verdict.signed_at}: {path}",
+            hint=f"read what changed, then sign it again with: {sign}",
+        )
     if verdict.standing is Standing.CHANGED:
         return ChangedError(
             f"{item_id} was changed after key {key} signed it at {verdict.signed_at}: {path}",
@@ -113,6 +118,22 @@ def refusal(
     return UnsignedError(
         f"{item_id} is not signed: {path}", hint=f"read the file, then sign it with: {sign}"
     )
+
+
+def changed_by_author(file: ItemFile, comment: str, store: TrustStore) -> bool:
+    """True if the user's own key made the signature line of a file that was changed since.
+
+    Somebody else may have changed it; but then too the user knows what they had signed.
+    """
+    from lilux.primitives.signing import verify_signature
+
+    from rye.trust.signature import split_signature
+
+    line = split_signature(file.content, comment).line
+    entry = None if line is None else store.find(line.fingerprint, store.place(file.path))
+    if line is None or entry is None or not entry.own or entry.problem:
+        return False
+    return verify_signature(line.signed_digest, line.signature, entry.public_key)
 
 
 def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Verdict:

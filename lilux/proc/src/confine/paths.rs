@@ -54,8 +54,17 @@ impl KnownPath {
 
 /// Opens a path as a reference to its file, and says which file that is.
 pub fn open(path: &OsText) -> io::Result<(OwnedFd, Identity)> {
+    open_with(path, 0)
+}
+
+/// As [`open`], but a link at the end of the path is what is opened.
+pub fn open_link(path: &OsText) -> io::Result<(OwnedFd, Identity)> {
+    open_with(path, libc::O_NOFOLLOW)
+}
+
+fn open_with(path: &OsText, flags: libc::c_int) -> io::Result<(OwnedFd, Identity)> {
     let how = OpenHow {
-        flags: u64::from((libc::O_PATH | libc::O_CLOEXEC).unsigned_abs()),
+        flags: u64::from((libc::O_PATH | libc::O_CLOEXEC | flags).unsigned_abs()),
         mode: 0,
         resolve: RESOLVE_NO_SYMLINKS,
     };
@@ -109,6 +118,8 @@ mod tests {
         for name in ["link", "link/below"] {
             assert_eq!(open(&text(name)).unwrap_err().raw_os_error(), Some(libc::ELOOP));
         }
+        assert!(!open_link(&text("link")).unwrap().1.is_folder());
+        assert_eq!(open_link(&text("link/below")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
         let (kept, identity) = open(&text("folder")).unwrap();
         assert!(identity.is_folder());
         let known = KnownPath::new(&text("folder"), Some(identity));

@@ -65,6 +65,11 @@ class LiveOutput:
         if _TERMINAL in self._open_lines:
             self._write("stdout" if self._terminal else "stderr", "\n")
 
+    @property
+    def is_inside_line(self) -> bool:
+        """True if the last line on the terminal is incomplete."""
+        return _TERMINAL in self._open_lines
+
     def end_open_line(self) -> None:
         """Complete the last line on stderr, before an error message."""
         if {_TERMINAL, "stderr"} & self._open_lines:

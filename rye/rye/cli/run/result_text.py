@@ -48,6 +48,9 @@ def failure_text(result: ExecutionResult) -> str:
     number = metadata.get("signal")
     end = f"signal {number}" if number else f"exit code {metadata.get('return_code')}"
     hint = metadata.get("hint")
+    if metadata.get("limit"):
+        # Lilux says which limit was exceeded, in the last line.
+        return result.error or ""
     if metadata.get("denied"):
         from rye.permissions.denials import USER_DECIDES
 

@@ -8,6 +8,7 @@ import sys
 from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, is_terminal, print_json
 from rye.cli.output.progress import RunningTime
+from rye.cli.run.conversation import TerminalListener
 from rye.cli.run.interruption import Interrupted, Interruption
 from rye.cli.run.live_output import LiveOutput
 from rye.cli.run.result_text import (
@@ -83,6 +84,9 @@ def _result(
                 dry_run=request.dry_run,
                 frozen=request.frozen,
                 on_output=None if request.json else output,
+                listener=TerminalListener(
+                    running_time, output, stdin_is_used=request.params == "-"
+                ),
                 widening=widening,
                 unenforced="warn",
                 watch=details,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rye.context import Context
     from rye.executor.chain.snapshot import Snapshot
     from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
     from rye.executor.run.prepare import PreparedCall, Preparer
     from rye.executor.run.result import ExecutionResult
@@ -131,11 +132,12 @@ class BlockingExecutor:
         frozen: bool = False,
         timeout: float | None = None,
         on_output: OnOutput | None = None,
+        listener: Listener | None = None,
         widening: Widening | None = None,
         unenforced: str = "refuse",
         watch: CallWatch | None = None,
     ) -> ExecutionResult:
-        """As :func:`execute_blocking`; the last three are for a person's own call."""
+        """As :func:`execute_blocking`; the last four are for a person's own call."""
         from rye.executor.run.failure import failure_of
         from rye.executor.run.finish import explain_failure, result_of, save_lock
         from rye.executor.run.outcome import outcome_of
@@ -164,7 +166,7 @@ class BlockingExecutor:
 
                 outcome = planned(call, parts.context)
             else:
-                ran = self._run(call.config, on_output)
+                ran = self._run(call.config, on_output, listener)
                 on_step("run")
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
@@ -174,7 +176,7 @@ class BlockingExecutor:
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             on_step("until the error")
             outcome = failure_of(error)
-        result = result_of(outcome, preparation.chain, started)
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
         parts.flush()
         on_step("finish")
         return result
@@ -200,11 +202,20 @@ class BlockingExecutor:
         seen, self._seen = self._seen, None
         return seen[1] if seen is not None and seen[0] == item_id else None
 
-    def _run(self, config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+    def _run(
+        self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
+    ) -> Any:
         from rye.spaces.ids import SUBPROCESS
 
         if config.primitive_id == SUBPROCESS:
-            return self._subprocess.execute(config.config, config.params, on_output=on_output)
+            from rye.executor.run.channel import Conversation
+
+            return self._subprocess.execute(
+                config.config,
+                config.params,
+                on_output=on_output,
+                dialogue=Conversation(listener).dialogue,
+            )
         return _run_in_loop(config, on_output)
 
 

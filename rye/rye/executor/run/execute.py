@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any, ClassVar, Self, TypeVar
 
+    from rye.executor.run.channel import Listener
+
     Result = TypeVar("Result")
 
 
@@ -105,12 +107,14 @@ class PrimitiveExecutor:
         frozen: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - of the job, and by the specification
         on_output: OnOutput | None = None,
+        listener: Listener | None = None,
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
         ``timeout`` in seconds takes precedence over the chain's. ``frozen`` refuses a tool without
-        a lockfile. ``on_output(stream, text)`` receives output as it arrives. A ``dry_run``
-        prepares the call without running it: ``data`` and ``metadata["plan"]`` are the plan.
+        a lockfile. ``on_output(stream, text)`` receives output as it arrives, and ``listener``
+        the tool's progress and questions. A ``dry_run`` prepares the call without running it:
+        ``data`` and ``metadata["plan"]`` are the plan.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -131,7 +135,7 @@ class PrimitiveExecutor:
 
                 outcome = planned(call, self.context)
             else:
-                ran = await self._primitives.run(call.config, on_output)
+                ran = await self._primitives.run(call.config, on_output, listener)
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, self._preparer.environments)
@@ -139,7 +143,7 @@ class PrimitiveExecutor:
                     outcome = await worker.save_lock(call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             outcome = failure_of(error)
-        return result_of(outcome, preparation.chain, started)
+        return result_of(outcome, preparation.chain, preparation.closure, started)
 
     # The names that the specification gives to single steps.
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 
 from rye.errors import UnknownPrimitiveError
+from rye.executor.run.channel import Conversation
 from rye.spaces.entry_points import PRIMITIVES, entry_points
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS, primitive_ids
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.channel import Listener
 
 __all__ = [
     "HTTP_CLIENT",
@@ -69,15 +71,31 @@ class PrimitivePool:
         self._classes = primitives
         self._objects: dict[str, Any] = {}
 
-    async def run(self, config: ExecutionConfig, on_output: OnOutput | None = None) -> Any:
+    async def run(
+        self,
+        config: ExecutionConfig,
+        on_output: OnOutput | None = None,
+        listener: Listener | None = None,
+    ) -> Any:
         """Call the primitive and return its result.
 
-        A primitive without ``on_output`` is called without it.
+        A primitive without ``on_output`` is called without it. Only processes have a channel.
         """
         primitive = self._objects.get(config.primitive_id)
         if primitive is None:
             primitive = self._classes[config.primitive_id]()
             self._objects[config.primitive_id] = primitive
+        if config.primitive_id == SUBPROCESS:
+            conversation = Conversation(listener)
+            try:
+                return await primitive.execute(
+                    config.config,
+                    config.params,
+                    on_output=on_output,
+                    dialogue=conversation.dialogue,
+                )
+            finally:
+                conversation.end()
         if on_output is not None and _takes_on_output(primitive):
             return await primitive.execute(config.config, config.params, on_output=on_output)
         return await primitive.execute(config.config, config.params)

@@ -14,6 +14,7 @@
     │   ├── ChangedError            changed after it was signed
     │   ├── ForgedError             the signature was not made by the key that it names
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
+    │   ├── RevokedKeyError         signed by a key that was revoked
     │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
     │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
     │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
@@ -129,6 +130,10 @@ class ForgedError(TrustError):
 
 class UntrustedKeyError(TrustError):
     """The item is signed by a key that the user does not trust."""
+
+
+class RevokedKeyError(TrustError):
+    """The item is signed by a key that the user or the project has revoked."""
 
 
 class UnpinnedError(TrustError):

@@ -28,6 +28,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("verify", "Check the signatures of tools."),
     "check": ("check", "Check that tools would run, and what they should pin."),
     "trust": ("trust", "Manage the keys and projects that you trust."),
+    "key": ("key", "Show, replace or revoke the key that you sign with."),
     "lock": ("lock", "Pin tools to their current content, or check all pins."),
     "unlock": ("unlock", "Remove the pins of tools."),
     "permissions": ("permissions", "Show what a tool may do, and what is enforced."),

@@ -37,7 +37,8 @@ class Verification(NamedTuple):
     @property
     def label(self) -> str:
         """The state for people."""
-        return "untrusted key" if self.state == Standing.UNTRUSTED.value else self.state
+        keys = (Standing.UNTRUSTED.value, Standing.REVOKED.value)
+        return f"{self.state} key" if self.state in keys else self.state
 
     @property
     def signer(self) -> str:
@@ -72,7 +73,8 @@ class Signing(NamedTuple):
 
         If that key is not trusted here, nothing proves that its owner signed the file.
         """
-        valid = self.before.state in (Standing.TRUSTED.value, Standing.UNTRUSTED.value)
+        standings = (Standing.TRUSTED, Standing.UNTRUSTED, Standing.REVOKED)
+        valid = self.before.state in [one.value for one in standings]
         return self.before.signer if self.state == "signed" and valid else ""
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rye.authoring.changes import changes
 from rye.authoring.check import mistakes, refuse_what_cannot_run
-from rye.authoring.signed_text import changes, keep_signed, own_hash, signed_before
 from rye.context import Context
 from rye.errors import RyeError
 from rye.executor.chain.snapshot import Library
@@ -16,6 +16,7 @@ from rye.executor.locks.pins import Pinned
 from rye.executor.pinning import Locking
 from rye.formats import format_of
 from rye.items.reader import read_item
+from rye.trust.signed_text import hash_signed_by, keep_signed, signed_before
 from rye.trust.signer import SignedItem, Signer
 
 
@@ -47,29 +48,28 @@ class SigningRoom:
         found = mistakes(item_id, path, root, self._library)
         comment = format_of(path).comment
         before = read_item(path, root).content
-        previous = own_hash(before, comment, self._signer)
+        previous = hash_signed_by(before, comment, self._signer.public_key)
         item = self._signer.sign_file(path, root)
-        if not previous:
-            previous = self._pinned_and_own(item_id, comment)
+        previous = previous or self._pinned_hash(item_id)
+        old = self._signed_before(path, previous, comment)
         now = read_item(path, root).content
-        keep_signed(now, comment, self._cache)
+        keep_signed(path, now, comment, self._cache)
         self._cache.flush()
-        old = signed_before(previous, comment, self._signer, self._cache) if previous else None
-        lines = () if old is None else tuple(changes(old, now.decode(), comment))
+        if old is None:
+            return Signed(item, "", tuple(found), ())
+        lines = tuple(changes(old, now.decode(), comment))
         return Signed(item, previous, tuple(found), lines)
 
-    def _pinned_and_own(self, item_id: str, comment: str) -> str:
-        """The pinned content hash, if the user signed that content.
+    def _signed_before(self, path: Path, previous: str, comment: str) -> str | None:
+        return signed_before(path, previous, comment, self._signer.public_key, self._cache)
 
-        For a file that was written anew, without its signature line.
-        """
+    def _pinned_hash(self, item_id: str) -> str:
+        """The pinned content, for a file that was written anew, without its signature line."""
         try:
             lock = self._lockfiles.find(item_id)
         except RyeError:
             return ""
-        pinned = "" if lock is None else lock.lockfile.root.integrity
-        known = signed_before(pinned, comment, self._signer, self._cache) if pinned else None
-        return "" if known is None else pinned
+        return "" if lock is None else lock.lockfile.root.integrity
 
 
 def follow_with_pins(done: Iterable[Signed], context: Context) -> Iterator[Pinned]:

@@ -123,19 +123,19 @@ def refusal(
 
 
 def changed_by_author(file: ItemFile, comment: str, store: TrustStore) -> bool:
-    """True if the user's own key made the signature line of a file that was changed since.
+    """True if the user signed an earlier content of this file, which was changed since.
 
-    Somebody else may have changed it; but then too the user knows what they had signed.
+    A signature line of the user that was copied from another file is not enough.
     """
-    from lilux.primitives.signing import verify_signature
-
     from rye.trust.signature import split_signature
+    from rye.trust.signed_text import signed_before
 
     line = split_signature(file.content, comment).line
     entry = None if line is None else store.find(line.fingerprint, store.place(file.path))
     if line is None or entry is None or not entry.own or entry.problem:
         return False
-    return verify_signature(line.signed_digest, line.signature, entry.public_key)
+    key, cache = entry.public_key, store.disk_cache
+    return signed_before(file.path, line.content_hash, comment, key, cache) is not None
 
 
 def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Verdict:

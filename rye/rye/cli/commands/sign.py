@@ -81,7 +81,7 @@ def report(done: Sequence[Signing], context: Context, *, no_lock: bool, as_json:
         print_table([_row(one) for one in done])
         for one in signed:
             for line in one.changes:
-                colour = {"+": "green", "-": "red"}.get(line[:1], "reset")
+                colour = {"+": "green", "-": "red"}.get(line[:1], "")
                 click.echo(f"  {style(plain(line), fg=colour)}")
         for pin in updated:
             _print_pin(pin)

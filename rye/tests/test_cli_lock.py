@@ -263,7 +263,7 @@ def test_no_pin_is_changed_through_a_symlink_out_of_the_project(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "pass the tools to pin, or --check"),
+        ([], "pass the tools to pin, --update --all, or --check"),
         (["--check", "a"], "--check checks every lockfile; pass nothing else"),
         (["--check", "--update"], "--check checks every lockfile; pass nothing else"),
     ],

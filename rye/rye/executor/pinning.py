@@ -92,6 +92,17 @@ class Locking:
             stored = StoredLock(path=self._lockfiles.replace_lockfile(made), lockfile=made)
             yield pinned(stored, PinState.UPDATED, old)
 
+    def pinned_items(self) -> tuple[str, ...]:
+        """The ids of the pinned tools of the project that exist, sorted."""
+        found = dict.fromkeys([self._name_of(path)[0] for path in self.lockfiles()])
+        return tuple([item_id for item_id in found if self._exists(item_id)])
+
+    def _exists(self, item_id: str) -> bool:
+        try:
+            return self._library.resolver.resolve(item_id).item_id == item_id
+        except RyeError:
+            return False
+
     def lockfiles(self) -> tuple[Path, ...]:
         """Every lockfile of the project, sorted by path."""
         return tuple(_lockfiles_below(self._root / "lockfiles"))

@@ -23,6 +23,20 @@ def keep_signed(path: Path, content: bytes, comment: str, cache: DiskCache) -> N
     cache.keep(_kind(path), split_signature(content, comment).content_hash, text)
 
 
+def text_signed_at(path: Path, content_hash: str, comment: str, cache: DiskCache) -> str | None:
+    """The text with this content hash that was signed at this path; ``None`` if it is not known.
+
+    The hash is checked, so that it is the text whoever wrote the cache.
+    """
+    from rye.trust.signature import split_signature
+
+    text = cache.recall(_kind(path), content_hash) if content_hash else None
+    if not isinstance(text, str):
+        return None
+    found = split_signature(text.encode(), comment).content_hash
+    return text if found == content_hash else None
+
+
 def signed_before(
     path: Path, content_hash: str, comment: str, public_key: bytes, cache: DiskCache
 ) -> str | None:
@@ -30,8 +44,8 @@ def signed_before(
 
     ``None`` if that is not known.
     """
-    text = cache.recall(_kind(path), content_hash) if content_hash else None
-    if not isinstance(text, str):
+    text = text_signed_at(path, content_hash, comment, cache)
+    if text is None:
         return None
     return text if hash_signed_by(text.encode(), comment, public_key) == content_hash else None
 

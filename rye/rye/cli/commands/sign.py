@@ -10,7 +10,14 @@ import click
 from rye.cli.completion import complete_target
 from rye.cli.invocation import Invocation
 from rye.cli.output.errors import exit_code, print_error
-from rye.cli.output.printing import plain, print_json, print_table, shorten_paths, style
+from rye.cli.output.printing import (
+    plain,
+    print_changes,
+    print_json,
+    print_table,
+    shorten_paths,
+    style,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +87,7 @@ def report(done: Sequence[Signing], context: Context, *, no_lock: bool, as_json:
     else:
         print_table([_row(one) for one in done])
         for one in signed:
-            for line in one.changes:
-                colour = {"+": "green", "-": "red"}.get(line[:1], "")
-                click.echo(f"  {style(plain(line), fg=colour)}")
+            print_changes(one.changes)
         for pin in updated:
             _print_pin(pin)
     for one in signed:

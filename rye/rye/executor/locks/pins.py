@@ -46,6 +46,8 @@ class Pinned(NamedTuple):
     changes: tuple[PinChange, ...] = ()
     widened: tuple[str, ...] = ()
     """What the tool may do in addition, such as ``write ~/.config``."""
+    replaced: str = ""
+    """The content hash of the tool that was pinned before; empty if none was, or it is the same."""
 
 
 class PinCheck(NamedTuple):
@@ -82,7 +84,12 @@ def pinned(lock: StoredLock, state: PinState, old: StoredLock | None = None) -> 
         ),
         changes=() if old is None else _changes(old.lockfile, lock.lockfile),
         widened=() if old is None else _widened(old.lockfile, lock.lockfile),
+        replaced="" if old is None else _replaced(old.lockfile, lock.lockfile),
     )
+
+
+def _replaced(old: Lockfile, new: Lockfile) -> str:
+    return "" if old.root.integrity == new.root.integrity else old.root.integrity
 
 
 def follows(old: Lockfile, new: Lockfile, signed: Mapping[str, str]) -> bool:

@@ -39,6 +39,9 @@
     ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
     ├── PermissionsError            permissions or grants that cannot be used
     │   └── NotEnforcedError        permissions that this machine cannot enforce
+    ├── HistoryError                a record, or the history, that cannot be read or written
+    │   ├── RunNotFoundError        no recorded run has this id
+    │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
 
@@ -260,6 +263,20 @@ class PermissionsError(RyeError):
 
 class NotEnforcedError(PermissionsError):
     """A tool declares permissions that this machine cannot enforce."""
+
+
+class HistoryError(RyeError):
+    """A record, or the history, that cannot be read or written."""
+
+    decided_by_user = False
+
+
+class RunNotFoundError(HistoryError):
+    """No recorded run has this id."""
+
+
+class ReceiptError(HistoryError):
+    """A receipt that is not valid, or that no trusted key has signed."""
 
 
 class ConfigTemplateError(RyeError):

@@ -28,6 +28,8 @@ class Places(Record, frozen=True, kw_only=True):
         signed file grants. Raises :class:`PermissionsError` for such a link.
         """
         path = entry.removesuffix(FOLDER)
+        if path == PROJECT:
+            return self.project  # which is real already
         if path.startswith(PROJECT):
             found = real(self.project + path[len(PROJECT) :])
             if not is_inside(found, self.project):
@@ -63,10 +65,11 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
 
 
-def steps_to(path: str) -> list[str]:
-    """The links on the way to a path, and the real path."""
+def steps_to(path: str, base: str = "") -> list[str]:
+    """The links on the way to a path, and the real path. Up to ``base`` it is known to be real."""
     links: list[str] = []
-    rest, at = path.split("/")[::-1], ""
+    at = base if is_inside(path, base) else ""
+    rest = path[len(at) :].split("/")[::-1]
     while rest:
         name = rest.pop()
         here = os.path.dirname(at) if name == ".." else f"{at}/{name}"  # noqa: PTH120 - a text

@@ -178,7 +178,7 @@ class Confiner:
             step
             for one in candidates
             if one not in exempt and _is_within(one, write)
-            for step in steps_to(one)
+            for step in steps_to(one, project)
             if _is_within(step, write)
         ]
         secrets = [f"{project}/.env", f"{self._user_files}/keys"]

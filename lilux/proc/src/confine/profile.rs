@@ -1,8 +1,9 @@
 //! A compiled confinement, which many jobs share.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libc::sock_filter;
@@ -12,7 +13,7 @@ use super::folder::{self, PrivateFolder};
 use super::landlock::{self, Access, Rule};
 use super::namespaces::{self, Namespaces};
 use super::network::Reach;
-use super::paths::{self, Identity, KnownPath};
+use super::paths::{self, Identity, KnownFolder, KnownPath};
 use super::proxy::{self, Proxy};
 use super::rooms::{Room, Rooms};
 use super::seccomp;
@@ -25,6 +26,7 @@ use crate::text::OsText;
 pub struct Profile {
     request: Confinement,
     known: Vec<KnownPath>,
+    known_folders: Vec<KnownFolder>,
     rules: Vec<Rule>,
     /// For jobs without a private folder; otherwise each job gets its own.
     ruleset: Option<OwnedFd>,
@@ -42,13 +44,20 @@ impl Profile {
     /// Compiles a request.
     pub fn compile(request: &Confinement) -> Result<Self, Error> {
         let mut known = Vec::new();
+        let mut only_read: BTreeMap<PathBuf, Vec<KnownPath>> = BTreeMap::new();
         let mut rules = Vec::new();
         let mut absent = Vec::new();
         for (name, listed) in request.paths() {
             for path in listed {
                 let opened = open(name, path)?;
                 let identity = opened.as_ref().map(|(_, identity)| *identity);
-                known.push(KnownPath::new(path, identity));
+                let one = KnownPath::new(path, identity);
+                match Path::new(path.as_os_str()).parent() {
+                    Some(folder) if matches!(name, "read" | "execute") => {
+                        only_read.entry(folder.to_owned()).or_default().push(one);
+                    }
+                    _ => known.push(one),
+                }
                 match (opened, access(name)) {
                     (Some((fd, identity)), Some(access)) => {
                         rules.push(Rule { fd, is_folder: identity.is_folder(), access });
@@ -58,6 +67,10 @@ impl Profile {
                 }
             }
         }
+        let known_folders = only_read
+            .into_iter()
+            .map(|(folder, paths)| KnownFolder::new(&OsText::from(folder.as_os_str()), paths))
+            .collect();
         let folders = if request.tmp.is_empty() { None } else { Some(folder::parent()?) };
         if let Some(parent) = &folders {
             let path = OsText::from(parent.as_os_str());
@@ -86,6 +99,7 @@ impl Profile {
         let mut profile = Self {
             request: request.clone(),
             known,
+            known_folders,
             rules,
             ruleset: None,
             landlock: landlock.ok(),
@@ -113,6 +127,7 @@ impl Profile {
     /// True if its paths still name the same files.
     pub fn is_current(&self) -> bool {
         self.known.iter().all(KnownPath::is_unchanged)
+            && self.known_folders.iter().all(KnownFolder::is_unchanged)
     }
 
     /// The ruleset that all jobs share, if they do.

@@ -2,11 +2,13 @@
 
 Measured in one run, on one helper: `/bin/true` plain, confined, with a private folder and with
 limits. A second helper cannot create namespaces, so its jobs are confined by Landlock and seccomp
-alone. Exits with 1 if a limit is exceeded.
+alone. Then a call of `rye/bash/bash`, and of a copy of it that declares no permissions, by one
+executor. Exits with 1 if a limit is exceeded.
 
 Usage: python bench/confinement.py
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -22,6 +24,9 @@ from table import Row, alternating_medians, finish
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from proc_client import ProcClient, find_binary
+from rye.executor.run.execute import PrimitiveExecutor
+from rye.items.strict_yaml import load_mapping
+from rye_project import Project
 
 ROUNDS = 600
 TRUE = "/bin/true"
@@ -78,7 +83,8 @@ def main() -> int:
             special = call(full, TRUE, confinement=confinement(project, **more))
             before, after = alternating_medians(ROUNDS, plain, special)
             rows.append(Row(what, after / before, 1.25))
-        rows += bubblewrap(full, confined - usual)
+        rows += bubblewrap(full, confined)
+        rows += bash_tool(Path(project))
     return finish(rows)
 
 
@@ -99,14 +105,38 @@ def landlock_and_seccomp(stack: ExitStack, project: str) -> list[Row]:
 
 
 def bubblewrap(helper: ProcClient, ours: float) -> list[Row]:
-    """Compare the time that bubblewrap adds to a job with ``ours``."""
+    """Compare a job that bubblewrap starts with one of ours, which takes ``ours``."""
     if not shutil.which("bwrap"):
         print("not tried: bubblewrap (not installed)")
         return []
     wrapped = call(helper, "bwrap", "--unshare-all", "--ro-bind", "/", "/", TRUE)
     before, after = alternating_medians(ROUNDS // 4, call(helper, TRUE), wrapped)
-    detail = f"{after - before:.0f} / {ours:.0f} µs"
-    return [Row("added by bubblewrap ÷ by us", (after - before) / ours, 5, True, detail=detail)]
+    detail = f"{after:.0f} / {ours:.0f} µs; bubblewrap adds {after - before:.0f}"
+    return [Row("by bubblewrap ÷ confined", after / ours, 5, True, detail=detail)]
+
+
+def bash_tool(folder: Path) -> list[Row]:
+    """Compare a call of the shell that ships with Rye with an unconfined copy of it."""
+    project = Project(folder / "shell", shipped_system=True)
+    shipped = project.system / ".ai/tools/rye/bash/bash.yaml"
+    fields, _ = load_mapping(shipped.read_text(), shipped, hint="")
+    del fields["permissions"]
+    project.yaml("free", **fields)
+    with asyncio.Runner() as runner:
+        executor = PrimitiveExecutor(context=project.context)
+
+        def call_of(tool: str) -> Callable[[], None]:
+            def make() -> None:
+                result = runner.run(executor.execute(tool, {"command": "echo hi"}))
+                assert result.success, result.error
+                assert ("confinement" in result.metadata) == (tool != "free"), result.metadata
+
+            return make
+
+        free, confined = alternating_medians(ROUNDS, call_of("free"), call_of("rye/bash/bash"))
+        runner.run(executor.aclose())
+    detail = f"{confined:.0f} / {free:.0f} µs"
+    return [Row("rye/bash/bash confined ÷ unconfined", confined / free, 1.10, detail=detail)]
 
 
 if __name__ == "__main__":

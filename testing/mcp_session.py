@@ -2,7 +2,7 @@
 
 ::
 
-    async with connected(project, era) as client:      # in this process, over memory streams
+    async with connected(project, era) as client:      # in this process, over lines in memory
     async with wired(project) as client:               # in this process, over pipes, by lines
     async with over_stdio(project, era) as client:     # a real ``rye mcp``
     async with over_http(project) as server:           # in this process, over a real socket
@@ -21,16 +21,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anyio
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.memory import create_client_server_memory_streams
-from mcp.types import CallToolResult, ErrorData, TextContent
+from mcp.shared.message import SessionMessage
+from mcp.types import CallToolResult, ErrorData, TextContent, jsonrpc_message_adapter
 from rye.mcp.http import Access, serve_http
 from rye.mcp.http_connections import Limits
 from rye.mcp.http_options import Address, open_listener
+from rye.mcp.line_session import LineSession
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
 from rye.mcp.stdio import serve_stdio
@@ -67,20 +68,39 @@ async def connected(
     project: Project, era: str = HANDSHAKE, settings: ServerSettings | None = None, **options: Any
 ) -> AsyncIterator[Client]:
     """A client connected to a server in this process; the server stops with the block."""
-    server = Service(project.context, settings or ServerSettings()).server
-
-    @contextlib.asynccontextmanager
-    async def transport() -> AsyncIterator[Any]:
-        async with (
-            create_client_server_memory_streams() as (client_streams, server_streams),
-            anyio.create_task_group() as group,
-        ):
-            group.start_soon(server.run, *server_streams, server.create_initialization_options())
-            yield client_streams
-            group.cancel_scope.cancel()
-
-    async with Client(transport(), mode=era, **options) as client:
+    service = Service(project.context, settings or ServerSettings())
+    async with Client(served_over_lines(service), mode=era, **options) as client:
         yield client
+
+
+@contextlib.asynccontextmanager
+async def served_over_lines(service: Service) -> AsyncIterator[Any]:
+    """The transport of a client of the SDK to a server in this process."""
+    async with create_client_server_memory_streams() as (client_streams, server_streams):
+        incoming, outgoing = server_streams
+        session = LineSession(service, _lines(incoming), _Messages(outgoing))
+        serving = asyncio.create_task(session.serve())
+        try:
+            yield client_streams
+        finally:
+            serving.cancel()
+            await asyncio.wait([serving])
+
+
+async def _lines(incoming: Any) -> AsyncIterator[bytes]:
+    async for item in incoming:
+        yield item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+
+
+class _Messages:
+    """The client's end of the lines that the server writes."""
+
+    def __init__(self, outgoing: Any) -> None:
+        self._outgoing = outgoing
+
+    async def write(self, line: bytes) -> None:
+        if line:
+            await self._outgoing.send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
 
 
 async def refused(request: Awaitable[object]) -> ErrorData:
@@ -165,7 +185,7 @@ class Wired:
     def __init__(self, to_server: int, from_server: int, serving: asyncio.Task[Any]) -> None:
         self.serving = serving
         self.from_server = from_server
-        self.received: list[str] = []
+        self.received: list[bytes] = []
         """All lines that the server has sent."""
         self._to_server: int | None = to_server
         self._writer = LineWriter(to_server)
@@ -177,7 +197,7 @@ class Wired:
 
     async def send_line(self, line: str) -> None:
         """Send any line."""
-        await self._writer.write(line + "\n")
+        await self._writer.write(line.encode() + b"\n")
 
     async def answer_to(self, number: int | str) -> dict[str, Any]:
         """Return the answer to a request; every line before it must be a valid message."""

@@ -27,7 +27,7 @@ def source(name: str, folder: Path) -> Path:
 
 
 def test_every_file_on_the_way_of_a_call_exists() -> None:
-    assert len(steps()) == 18
+    assert len(steps()) == 19
     for step in steps():
         folder = ROOT
         for name in re.findall(r"`([^`]+)`", step):

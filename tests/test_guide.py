@@ -21,6 +21,7 @@ PAGES = [
     DOCS / "lockfiles.md",
     DOCS / "mcp.md",
     DOCS / "runtimes.md",
+    DOCS / "team.md",
     DOCS / "timeouts.md",
     DOCS / "trust.md",
     DOCS / "tools" / "channel.md",

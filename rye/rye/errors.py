@@ -14,6 +14,7 @@
     │   ├── ChangedError            changed after it was signed
     │   ├── ForgedError             the signature was not made by the key that it names
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
+    │   ├── RevokedKeyError         signed by a key that was revoked
     │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
     │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
     │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
@@ -33,10 +34,14 @@
     │   ├── LockTamperedError       the content differs from the pin, and is not validly signed
     │   └── LockShadowedError       the pinned item is now found in another place
     ├── PinError                    a file in ``pins`` that cannot be used
+    ├── ClosureError                a stored closure that cannot be used
     ├── AnchorError                 an anchor, or one of its dependencies, that cannot be used
     ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
     ├── PermissionsError            permissions or grants that cannot be used
     │   └── NotEnforcedError        permissions that this machine cannot enforce
+    ├── HistoryError                a record, or the history, that cannot be read or written
+    │   ├── RunNotFoundError        no recorded run has this id
+    │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
 
@@ -128,6 +133,10 @@ class ForgedError(TrustError):
 
 class UntrustedKeyError(TrustError):
     """The item is signed by a key that the user does not trust."""
+
+
+class RevokedKeyError(TrustError):
+    """The item is signed by a key that the user or the project has revoked."""
 
 
 class UnpinnedError(TrustError):
@@ -224,6 +233,12 @@ class PinError(RyeError):
     decided_by_user = False
 
 
+class ClosureError(RyeError):
+    """A stored closure that cannot be used."""
+
+    decided_by_user = False
+
+
 class AnchorError(RyeError):
     """An anchor, or one of its dependencies, that cannot be used."""
 
@@ -248,6 +263,20 @@ class PermissionsError(RyeError):
 
 class NotEnforcedError(PermissionsError):
     """A tool declares permissions that this machine cannot enforce."""
+
+
+class HistoryError(RyeError):
+    """A record, or the history, that cannot be read or written."""
+
+    decided_by_user = False
+
+
+class RunNotFoundError(HistoryError):
+    """No recorded run has this id."""
+
+
+class ReceiptError(HistoryError):
+    """A receipt that is not valid, or that no trusted key has signed."""
 
 
 class ConfigTemplateError(RyeError):

@@ -315,6 +315,17 @@ def test_a_dotenv_cannot_set_a_variable_of_rye_even_if_a_file_refers_to_it(
     assert project.run("t").data["stdout"] == "none none\n"
 
 
+def test_a_pattern_of_names_does_not_include_the_variables_of_rye(project: Project) -> None:
+    project.tool(
+        "t.py",
+        '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
+        'PERMISSIONS = {"env": ["R*"]}\n'
+        "import os\ndef main():\n    return sorted({'RED', 'RYE_PARAM_X'} & set(os.environ))\n",
+    )
+    dotenv(project, "RED=1", "RYE_PARAM_X=1")
+    assert project.run("t").data == ["RED"]
+
+
 # ── what an author asks for ──────────────────────────────────────────────────────────────────
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confined_machine import needs
 from rye.executor.run.result import ExecutionResult
+from rye.permissions import base
 from rye_project import SUBPROCESS, Project, says
 
 SECRET = "the-secret-of-the-user"
@@ -127,9 +128,8 @@ def test_only_declared_variables_reach_a_confined_tool(project: Project) -> None
     result = run(project, "env", env=["AWS_*"], run=["env"])
 
     names = {line.partition("=")[0] for line in result.data["stdout"].splitlines()}
-    assert names - {"PWD", "_", "SHLVL", "OLDPWD"} == {
-        *("PATH", "HOME", "LANG", "LC_ALL", "AWS_KEY", "AWS_REGION")
-    }
+    own = {"PWD", "_", "SHLVL", "OLDPWD", "RYE_CHANNEL"}
+    assert names - own == {*("PATH", "HOME", "LANG", "LC_ALL", "AWS_KEY", "AWS_REGION")}
     assert SECRET not in output(result)
 
 
@@ -255,6 +255,24 @@ def test_root_does_not_read_the_hashes_of_passwords(project: Project) -> None:
     assert bash(project, "cat /etc/passwd").success
 
 
+def test_root_does_not_read_private_settings_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = tmp_path / "network" / "connections" / "home"
+    private.parent.mkdir(parents=True)
+    private.write_text(SECRET)
+    private.chmod(0o600)
+    for name in ("hosts", "network/names", "network/connections/README", "fonts/x/y"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(base, "_SETTINGS", str(tmp_path))
+    monkeypatch.setattr(base, "_for_root", [])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+    granted = ("fonts", "hosts", "network/connections/README", "network/names")
+    assert sorted(base.settings()) == [str(tmp_path / name) for name in granted]
+
+
 def test_other_processes_are_neither_read_nor_killed(project: Project) -> None:
     result = bash(project, f"cat /proc/{os.getpid()}/environ; kill {os.getpid()}")
     assert result.metadata["return_code"] == 1
@@ -296,3 +314,53 @@ def test_a_runtime_does_not_confine_a_tool_without_permissions(project: Project)
 
     assert project.run("free", parameters).data == SECRET
     assert not project.run("held", parameters).success
+
+
+def test_a_link_to_hooks_cannot_be_replaced(project: Project) -> None:
+    git = project.path / ".git"
+    git.mkdir()
+    for name in ("HEAD", "config"):
+        (git / name).write_text("before")
+    (project.path / "shared").mkdir()
+    (git / "hooks").symlink_to("../shared")
+
+    result = bash(
+        project, "echo x > shared/pre-commit; rm .git/hooks && mkdir .git/hooks; touch ok"
+    )
+
+    assert result.metadata["confinement"]["missing"] == []
+    assert (project.path / "ok").exists()
+    assert (git / "hooks").is_symlink()
+    assert list((project.path / "shared").iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [".venv", ".venv/bin", ".venv/lib"])
+def test_a_link_that_a_tool_put_on_the_search_path_grants_nothing(
+    project: Project, place: str
+) -> None:
+    programs = project.path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    project.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+    secrets = project.user / ".ssh"
+    (secrets / "bin").mkdir()
+
+    assert bash(project, f"rm -rf {place}; ln -s {secrets} {place}").success
+    result = bash(project, f"cat {secrets}/id_ed25519")
+
+    assert (project.path / place).is_symlink()
+    assert SECRET not in output(result)
+
+
+def test_keys_beside_the_programs_of_the_user_cannot_be_read(project: Project) -> None:
+    programs = project.user / ".cargo" / "bin"
+    programs.mkdir(parents=True)
+    (programs.parent / "credentials.toml").write_text(SECRET)
+    program = programs / "greet"
+    program.write_text("#!/bin/sh\necho hello\n")
+    program.chmod(0o755)
+    project.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+
+    result = bash(project, f"greet; cat {programs.parent}/credentials.toml")
+
+    assert result.data["stdout"] == "hello\n"
+    assert SECRET not in output(result)

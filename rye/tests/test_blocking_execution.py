@@ -49,6 +49,7 @@ def project(tmp_path: Path) -> Project:
 def comparable(result: ExecutionResult) -> dict[str, Any]:
     fields: dict[str, Any] = dataclasses.asdict(result)
     assert fields.pop("duration_ms") >= 0
+    fields["metadata"]["run_id"] = fields["metadata"].get("run_id", "")[:2]
     if autopsy := fields["metadata"].pop("autopsy", None):
         # Pids and times differ; what is reported does not.
         fields["metadata"]["examined"] = [one["command"] for one in autopsy["processes"]]

@@ -56,6 +56,16 @@ def test_a_tool_without_permissions_is_called_unconfined(console: Console) -> No
     assert "(unconfined)" not in console("list", "rye/").stdout
 
 
+@needs("fs", "net", "unix", "syscalls", "privileges")
+def test_a_person_reads_which_limit_was_exceeded(console: Console) -> None:
+    limits = {"run": ["sleep"], "limits": {"processes": 2}}
+    says(console.project, "for i in 1 2 3 4; do sleep 60 & done; wait", "t/x", permissions=limits)
+    assert (
+        "rye: 't/x' was ended: it used more than 2 processes; "
+        "see permissions.limits.processes of the tool\n"
+    ) in console("run", "t/x").stderr
+
+
 def test_grants_of_the_user_are_shown(console: Console) -> None:
     console.project.grant({"tools": ["rye/bash/*"], "net": True, "write": ["~/work"]})
     done = console("permissions", "rye/bash/bash")

@@ -71,7 +71,12 @@ def test_a_removed_key_is_not_trusted(by_alice: Console) -> None:
     done = by_alice("trust", "remove", ALICE.fingerprint)
 
     approval = by_alice.user / ".ai" / "approved_keys" / f"{ALICE.fingerprint}.toml"
-    assert done.stdout == (f"No longer trusting key {ALICE.fingerprint}\n  removed {approval}\n")
+    assert done.stdout == (
+        f"No longer trusting key {ALICE.fingerprint}; what it signed does not run any more\n"
+        f"  removed {approval}\n"
+        "to refuse it for everybody who uses this project: "
+        f"rye key revoke {ALICE.fingerprint}\n"
+    )
     assert by_alice("verify").code == 4
 
 

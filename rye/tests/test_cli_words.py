@@ -226,6 +226,7 @@ def test_debug_says_where_files_were_looked_for_and_how_long_each_step_took(
         "chain and signatures",
         "validation",
         "dependencies",
+        "closure",
         "parameters",
         "environment",
         "config",

@@ -175,7 +175,7 @@ def test_the_error_for_a_missing_package_names_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(RyeError) as caught:
-        require_packages()
+        require_packages("mcp", "watchfiles")
     assert str(caught.value) == (
         f"the MCP server needs the package '{package}', which is not installed; "
         "run `pip install 'rye[mcp]'`"

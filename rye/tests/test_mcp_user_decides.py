@@ -60,8 +60,8 @@ def test_the_hint_of_an_error_that_the_user_decides_is_not_sent(
     expected = ASK if kind.decided_by_user else hint
     message = f"{error.reason}; {expected}" if expected else error.reason
     assert structured["error"]["hint"] == expected
-    assert structured["error"]["message"] == text_of(content) == message
-    assert protocol_error(error).error.message == message
+    assert structured["error"]["message"] == content.content[0].text == message
+    assert str(protocol_error(error)) == message
 
 
 def test_only_hints_that_are_not_sent_contain_such_a_command() -> None:

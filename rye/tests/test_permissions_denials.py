@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from lilux.primitives.subprocess import BlockingSubprocess, Confinement
+from lilux.record import replaced
 from rye.permissions.denials import Denial, denials, explanation
 from rye_project import Project, says
 
@@ -277,6 +278,13 @@ def test_what_the_user_may_not_do_either_is_not_blamed(tmp_path: Path) -> None:
             os._exit(len(blamed))
         os._exit(99)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_program_that_reports_an_error_is_not_blamed(tmp_path: Path) -> None:
+    # Root may write it.
+    line = "/usr/bin/env: line 1: kill: (1) - Operation not permitted"
+    policy = replaced(_policy(tmp_path), execute=(os.path.realpath("/usr"),))
+    assert denials(line, policy, "/", "", mounted=True) == []
 
 
 def test_many_denials_are_counted() -> None:

@@ -11,6 +11,7 @@ import pytest
 from confined_machine import needs
 from git_repository import create
 from loopback_http import LoopbackServer, respond
+from rye.permissions.locations import steps_to
 from rye_project import Project
 
 pytestmark = needs("fs", "net", "unix", "syscalls", "privileges", "read_only", "hidden")
@@ -49,6 +50,17 @@ def test_git_commits_in_the_shell(project: Project) -> None:
     assert bash(project, f"git status -s; {script} && git log --format=%s").endswith(
         "second\nfirst\n"
     )
+
+
+def test_a_program_of_a_version_manager(project: Project) -> None:
+    program = project.user / ".local/share/uv/python/cpython-3.13/bin/python3.13"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho managed\n")
+    program.chmod(0o755)
+    link = project.path / ".venv/bin/python"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(program)
+    assert bash(project, ".venv/bin/python") == "managed\n"
 
 
 @needs_program("gcc")
@@ -129,3 +141,19 @@ def test_a_shell_tool_on_the_bash_runtime(project: Project) -> None:
     )
     result = project.run("t/s", {"text": "x" * 60000})
     assert result.data == 60000, result.error
+
+
+def test_the_links_on_the_way_to_a_path(tmp_path: Path) -> None:
+    base = str(tmp_path.resolve())
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("./a/../a/b")
+    (tmp_path / "outer").symlink_to(f"{base}/link")
+    (tmp_path / "loop").symlink_to("loop")
+
+    for known in ("", base, f"{base}/elsewhere"):
+        assert steps_to(f"{base}/a/b", known) == [f"{base}/a/b"]
+        assert steps_to(f"{base}/outer/new", known) == [
+            *(f"{base}/outer", f"{base}/link", f"{base}/a/b/new")
+        ]
+    assert steps_to(f"{base}/loop")[-1] == f"{base}/loop"
+    assert steps_to("/..") == ["/"]

@@ -129,7 +129,7 @@ def test_the_users_own_key_cannot_be_removed(world: TrustWorld) -> None:
     (entry,) = world.store().entries()
     message = (
         f"cannot remove key {entry.fingerprint}: it is your own key; to sign with a new one, "
-        f"remove {folder}"
+        "run: rye key rotate"
     )
     with pytest.raises(KeyStoreError, match=exactly(message)):
         world.store().remove(entry.fingerprint)

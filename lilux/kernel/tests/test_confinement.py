@@ -164,3 +164,12 @@ def test_a_path_that_is_not_utf8_can_be_given(execute: Execute, tmp_path: Path) 
     result = execute({**touch, "confinement": confinement})
     assert result.success, result.stderr
     assert (folder / "file").exists()
+
+
+def test_a_confinement_with_lists_is_read_again() -> None:
+    paths: Any = ["/usr"]
+    listed, fixed = _with(read=paths), _with(read=tuple(paths))
+    assert confinement_fields(listed)["read"] == confinement_fields(fixed)["read"] == ["/usr"]
+    paths.append("/etc")
+    assert confinement_fields(listed)["read"] == ["/usr", "/etc"]
+    assert confinement_fields(fixed) is confinement_fields(fixed)

@@ -21,6 +21,7 @@ mod observe;
 mod oneshot;
 mod outbox;
 mod platform;
+mod prepared;
 mod process;
 mod report;
 mod request;

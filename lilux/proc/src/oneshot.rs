@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::{ExecArgs, Exit, KillArgs, SpawnArgs, StatusArgs};
 use crate::confine::Confiner;
 use crate::detach::spawn_detached;
-use crate::error::Error;
+use crate::error::{Error, PreparedError};
 use crate::frame::MAX_ANSWER;
 use crate::helper::{self, WorkerParts};
 use crate::job::{self, Context, Control, EndRequest, NoWatch};
@@ -20,7 +20,7 @@ use crate::launch::Launcher;
 use crate::platform::Platform;
 use crate::process;
 use crate::report::{ExecReport, Finished};
-use crate::request::{Background, Exec, Kill, Program, Spawn, Status};
+use crate::request::{Background, Exec, Kill, Program, Spawn, Start, Status};
 use crate::server::Event;
 use crate::text::OsText;
 use crate::tree::Supervision;
@@ -48,9 +48,14 @@ fn run_without_guardian(exec: Exec, input: Vec<u8>, platform: Platform) -> Resul
     let control = Arc::new(Control::new(Waker::new()?));
     let cancel = Arc::clone(&control);
     helper::on_signal(move || cancel.end(EndRequest::Cancel))?;
-    let context =
-        Context { launcher: &launcher, supervision: &supervision, control: &control, chunks: None };
-    print_exec(&job::run(exec, input, &context, &mut NoWatch))
+    let context = Context {
+        launcher: &launcher,
+        supervision: &supervision,
+        control: &control,
+        chunks: None,
+        prepared: None,
+    };
+    print_exec(&job::run(exec, input, &context, &mut NoWatch)?)
 }
 
 /// The worker of a single job. The main thread ends orphans, another one runs the job.
@@ -78,6 +83,7 @@ fn run_worker(
             supervision: &job_supervision,
             control: &job_control,
             chunks: None,
+            prepared: None,
         };
         job::run(exec, input, &context, &mut NoWatch)
     });
@@ -89,7 +95,7 @@ fn run_worker(
             Event::Idle => break,
         }
     }
-    print_exec(&job.join().map_err(|_| Error::Internal)?)
+    print_exec(&job.join().map_err(|_| Error::Internal)??)
 }
 
 /// Notifies the main thread that the job's thread has ended, even by a panic.
@@ -110,6 +116,9 @@ fn exec_request(args: ExecArgs) -> io::Result<Result<(Exec, Vec<u8>), Error>> {
         exec_from_flags(args).checked()
     };
     let mut exec = match parsed {
+        Ok(exec) if exec.start != Start::Program => {
+            return Ok(Err(PreparedError::NoConnection.into()));
+        }
         Ok(exec) => exec,
         Err(error) => return Ok(Err(error)),
     };

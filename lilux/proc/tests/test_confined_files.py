@@ -176,6 +176,25 @@ def test_parts_of_a_writable_folder_can_be_read_only_or_hidden(jobs: ConfinedJob
     assert (inside / ".env").read_text() == SECRET
 
 
+def test_a_read_only_link_cannot_be_replaced(jobs: ConfinedJobs) -> None:
+    jobs.needs("read_only")
+    jobs.make_folder("project/.git")
+    jobs.make_folder("project/shared")
+    jobs.make_file("project/shared/pre-commit", "#!/bin/sh")
+    (jobs.project / ".git/hooks").symlink_to("../shared")
+    names = [".git/hooks", "shared"]
+    confinement = jobs.confinement(read_only=[str(jobs.project / name) for name in names])
+    for attack, error in [
+        ("os.unlink('.git/hooks')", "EBUSY"),
+        ("os.rename('.git/hooks', '.git/moved')", "EBUSY"),
+        ("os.symlink('/', '.git/own'); os.rename('.git/own', '.git/hooks')", "EBUSY"),
+        ("os.rename('.git', 'moved')", "EBUSY"),
+        ("open('.git/hooks/pre-commit', 'a')", "EROFS"),
+        ("open('.git/hooks/pre-commit')", "done"),
+    ]:
+        assert jobs.error_of(attack, confinement=confinement) == error, attack
+
+
 def test_a_read_only_path_that_does_not_exist_is_missing(jobs: ConfinedJobs) -> None:
     jobs.needs("read_only")
     absent = str(jobs.project / ".git")

@@ -40,6 +40,28 @@ def test_processes_that_left_the_group_count_and_are_ended(jobs: ConfinedJobs) -
     assert left == []
 
 
+def test_a_job_cannot_let_its_orphans_out_of_its_limits(jobs: ConfinedJobs) -> None:
+    # The child of a job that no longer adopts orphans would belong to the helper.
+    code = """if True:
+        import ctypes, errno, os, time
+        libc = ctypes.CDLL(None, use_errno=True)
+        set_subreaper = 36
+        assert libc.prctl(set_subreaper, 1, 0, 0, 0) == 0
+        assert libc.prctl(set_subreaper, 0, 0, 0, 0) == -1
+        print(errno.errorcode[ctypes.get_errno()], flush=True)
+        for _ in range(6):
+            if os.fork() == 0:
+                if os.fork() == 0: os.setsid(); time.sleep(600)
+                os._exit(0)
+            os.wait()
+        time.sleep(600)
+    """
+    confinement = jobs.confinement(limits={"processes": 5})
+    answer = jobs.run(PYTHON, "-c", code, confinement=confinement)
+    assert answer.stdout == b"EPERM\n", answer.stderr
+    assert answer.header["limit"] == "processes"
+
+
 def _folder_of(process: psutil.Process) -> str:
     try:
         return str(process.cwd())

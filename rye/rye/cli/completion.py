@@ -66,6 +66,19 @@ def complete_fingerprint(ctx: click.Context, incomplete: str) -> Iterator[Comple
 
 
 @_ignoring_errors
+def complete_unapproved(ctx: click.Context, incomplete: str) -> Iterable[CompletionItem]:
+    """Complete the fingerprint of a key that the project lists, or the name of a file."""
+    from rye.trust.operations import trust_list
+
+    found = [
+        CompletionItem(entry.fingerprint, help=_one_line(entry.owner))
+        for entry in trust_list(_context(ctx))
+        if not entry.trusted and not entry.problem and entry.fingerprint.startswith(incomplete)
+    ]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
+@_ignoring_errors
 def complete_parameter(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     """Complete ``key=`` for the tool on the command line, and values such as ``true``.
 

@@ -48,6 +48,8 @@ class InspectedElement(NamedTuple):
     """True if the lockfile pins this content; ``None`` without a file."""
     pinned: str
     """The hash in the lockfile; empty if it is not pinned."""
+    closure: str = ""
+    """The digest of everything that a call runs; empty unless it is a tool that may run."""
 
 
 class Inspection(NamedTuple):
@@ -81,6 +83,7 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
     code: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     permissions: Permissions | None = None
+    closure = ""
     try:
         verified = Preparation(preparer, item_id, snapshot=snapshot).verify()
         dependencies = verified.dependencies
@@ -88,10 +91,12 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
         code = runs_text_of(verified.chain, context)
         asked = asked_names(verified.chain).shown()
         permissions = chain_permissions(verified.chain)
+        closure = verified.closure.digest
     except RyeError as refused:
         error = refused
     lock = _lock_of(tool, preparer.lockfiles)
     elements = [_inspected(each, library, snapshot, lock) for each in _reached(tool, snapshot)]
+    elements[0] = elements[0]._replace(closure=closure)
     path = None if lock is None else lock.path
     return Inspection(tuple(elements), path, dependencies, code, asked, permissions, error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mcp import types
+from rye.mcp.protocol.types import Tool, ToolAnnotations
 
 SEARCH, SHOW, EXECUTE, SIGN = "search", "show", "execute", "sign"
 
@@ -31,9 +31,9 @@ def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     }
 
 
-_READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
-_SEARCH_TOOL = types.Tool(
+_SEARCH_TOOL = Tool(
     name=SEARCH,
     title="Find tools",
     description="Find tools by words in their ids, descriptions and parameters, best match first. "
@@ -66,7 +66,7 @@ _SEARCH_TOOL = types.Tool(
     annotations=_READ_ONLY,
 )
 
-_SHOW_TOOL = types.Tool(
+_SHOW_TOOL = Tool(
     name=SHOW,
     title="Show a tool",
     description="Show what a tool does, the JSON Schema of its parameters, and an example call.",
@@ -74,7 +74,7 @@ _SHOW_TOOL = types.Tool(
     annotations=_READ_ONLY,
 )
 
-_EXECUTE_TOOL = types.Tool(
+_EXECUTE_TOOL = Tool(
     name=EXECUTE,
     title="Run a tool",
     description="Run a tool by its id. Its signature, lockfile and parameters are checked first. "
@@ -99,17 +99,17 @@ _EXECUTE_TOOL = types.Tool(
         "item_id",
     ),
     # The hints cover everything that any tool may do.
-    annotations=types.ToolAnnotations(
+    annotations=ToolAnnotations(
         read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
     ),
 )
 
-_SIGN_TOOL = types.Tool(
+_SIGN_TOOL = Tool(
     name=SIGN,
     title="Sign a tool",
     description="Sign a tool of the project or the user with the user's key, so that it may run.",
     input_schema=_schema({"item_id": _ITEM_ID}, "item_id"),
-    annotations=types.ToolAnnotations(
+    annotations=ToolAnnotations(
         read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
     ),
 )
@@ -118,7 +118,7 @@ _SIGN_TOOL = types.Tool(
 RESERVED: Final = frozenset({SEARCH, SHOW, EXECUTE, SIGN})
 
 
-def builtin_tools(*, allow_sign: bool) -> tuple[types.Tool, ...]:
+def builtin_tools(*, allow_sign: bool) -> tuple[Tool, ...]:
     """Return the definitions, in the order in which an agent needs them."""
     tools = (_SEARCH_TOOL, _SHOW_TOOL, _EXECUTE_TOOL)
     return (*tools, _SIGN_TOOL) if allow_sign else tools

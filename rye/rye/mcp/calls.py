@@ -7,30 +7,22 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mcp import types
-from mcp.shared.exceptions import MCPError
-
 from rye.context import Context
 from rye.errors import ItemNotFoundError, ParameterError, RyeError
 from rye.mcp.builtin_tools import EXECUTE, SEARCH, SHOW
 from rye.mcp.content import error_content, result_content, success
 from rye.mcp.notifications import CallNotifier, LogLevels
+from rye.mcp.protocol.errors import ProtocolError
 from rye.mcp.settings import ServerSettings
 from rye.mcp.tasks import RunningCalls
 from rye.mcp.tool_list import CatalogueReader, ToolList
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import CatalogueEntry
     from rye.executor.run.execute import PrimitiveExecutor
-
-    RequestContext = ServerRequestContext[Any, Any]
-
-DISCONNECTED = "rye.client_disconnected"
-"""The key under which the scope of an HTTP request has an ``asyncio.Event``, which is set when the
-client disconnects."""
+    from rye.mcp.protocol.types import CallToolParams, CallToolResult, Tool
+    from rye.mcp.request import Request
 
 _DEFAULT_LIMIT = 10
 _NEEDED_BY_CALLS = (
@@ -58,32 +50,30 @@ class Calls:
         self.levels = LogLevels()
         self.running = RunningCalls()
 
-    async def call(
-        self, ctx: RequestContext, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def call(self, request: Request, params: CallToolParams) -> CallToolResult:
         """Run a tool and return its result or its failure as content.
 
-        Raises ``MCPError`` if the tool is not offered. Cancellation ends the tool first.
+        Raises ``ProtocolError`` if the tool is not offered. Cancellation ends the tool first.
         """
         arguments = params.arguments or {}
         try:
             builtin = self._tool_list.builtin(params.name)
             if builtin is None:
                 item_id = await self._tool_list.item_id_of(params.name)
-                return await self._execute(ctx, item_id, arguments)
+                return await self._execute(request, item_id, arguments)
             # Many models send null for an argument that they leave out.
             arguments = {key: value for key, value in arguments.items() if value is not None}
             _require_valid(builtin, arguments)
             if builtin.name == EXECUTE:
-                return await self._execute(ctx, **arguments)
+                return await self._execute(request, **arguments)
             if builtin.name == SEARCH:
                 return success(await self._search(**arguments))
             if builtin.name == SHOW:
                 return success(await self._show(**arguments))
             return success(await asyncio.to_thread(self._sign, **arguments))
-        except MCPError:
+        except ProtocolError:
             raise
-        except Exception as error:  # noqa: BLE001 - the SDK would send its text, which may contain values
+        except Exception as error:  # noqa: BLE001 - its text may contain values
             return error_content(error)
 
     async def warm_up(self) -> None:
@@ -98,15 +88,15 @@ class Calls:
 
     async def _execute(
         self,
-        ctx: RequestContext,
+        request: Request,
         item_id: str,
         parameters: Mapping[str, Any] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - of the tool, not of this function
         dry_run: bool = False,
-    ) -> types.CallToolResult:
+    ) -> CallToolResult:
         if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
-        notifier = CallNotifier(ctx, item_id, lines=self.levels.wants_lines(ctx))
+        notifier = CallNotifier(request, item_id, lines=self.levels.wants_lines(request))
         if self._executor is None:
             self._executor = _executor_class()(
                 context=self._context, confined_only=self._settings.confined
@@ -118,11 +108,10 @@ class Calls:
             dry_run=dry_run,
             on_output=notifier.on_output if notifier.wanted else None,
         )
-        disconnected = None if ctx.request is None else ctx.request.scope.get(DISCONNECTED)
         if not notifier.wanted:
-            return result_content(await self.running.run(call, disconnected))
+            return result_content(await self.running.run(call, request.disconnected))
         async with notifier.sending():
-            result = await self.running.run(call, disconnected)
+            result = await self.running.run(call, request.disconnected)
         return result_content(result)
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
@@ -227,7 +216,7 @@ def _not_offered(item_id: str) -> ItemNotFoundError:
     )
 
 
-def _require_valid(tool: types.Tool, arguments: Mapping[str, Any]) -> None:
+def _require_valid(tool: Tool, arguments: Mapping[str, Any]) -> None:
     from lilux.schemas.schema_validator import validate_parameters
 
     verdict = validate_parameters(dict(arguments), tool.input_schema)

@@ -3,21 +3,18 @@
 Structured content is always an object, as the 2025 revisions require; any other value is put under
 ``result``. The text has the same information: plain output unchanged, everything else as JSON.
 
-Values are made encodable first: an unencodable value would make the SDK fail while it writes, and
-end the server.
+Values are made encodable first: an unencodable value would leave a call without its result.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from mcp import types
-from mcp.shared.exceptions import MCPError
-
 import rye.errors
 from rye.executor.run.result import ExecutionResult
+from rye.mcp.protocol.errors import INTERNAL_ERROR, ProtocolError
+from rye.mcp.protocol.types import CallToolResult, TextContent
 
 # Metadata of a failed call that is passed on beside its type, message and hint.
 _PASSED_ON = ("issues", "nearest", "lockfile", "return_code", "signal", "timed_out", "status_code")
@@ -26,7 +23,7 @@ _OUTPUT = ("stdout", "stderr", "return_code")
 _MAX_DEPTH = 100
 
 
-def success(data: Any, *, text: str | None = None) -> types.CallToolResult:
+def success(data: Any, *, text: str | None = None) -> CallToolResult:
     """Return content for a successful call; ``text`` keeps a number like ``1.10`` as printed."""
     structured = data if isinstance(data, dict) else {"result": data}
     return _result(_text_of(data) if text is None else text, structured)
@@ -34,7 +31,7 @@ def success(data: Any, *, text: str | None = None) -> types.CallToolResult:
 
 def failure(
     message: str, *, error_type: str, hint: str = "", data: Any = None, **fields: Any
-) -> types.CallToolResult:
+) -> CallToolResult:
     """Return content for a failed call, with any output that the tool produced before."""
     error = {"type": error_type, "message": message, "hint": hint, **fields}
     structured: dict[str, Any] = {"error": error}
@@ -46,7 +43,7 @@ def failure(
     return _result(text, structured, is_error=True)
 
 
-def result_content(result: ExecutionResult) -> types.CallToolResult:
+def result_content(result: ExecutionResult) -> CallToolResult:
     """Return content for the result of a call."""
     if result.success:
         return success(result.data, text=result.metadata.get("stdout"))
@@ -61,7 +58,7 @@ def result_content(result: ExecutionResult) -> types.CallToolResult:
     )
 
 
-def error_content(error: Exception) -> types.CallToolResult:
+def error_content(error: Exception) -> CallToolResult:
     """Return content for an exception; an unexpected one is reduced to its type and location."""
     from rye.executor.run.failure import failure_of
 
@@ -71,13 +68,13 @@ def error_content(error: Exception) -> types.CallToolResult:
     )
 
 
-def protocol_error(error: Exception) -> MCPError:
+def protocol_error(error: Exception) -> ProtocolError:
     """Return an exception as a protocol error, for results that cannot contain an error."""
     from rye.executor.run.failure import failure_of
 
     outcome = failure_of(error)
     message, _ = _for_agents(outcome.error or type(error).__name__, outcome.metadata)
-    return MCPError(code=types.INTERNAL_ERROR, message=encodable_text(message))
+    return ProtocolError(INTERNAL_ERROR, encodable_text(message))
 
 
 def _for_agents(message: str, metadata: Mapping[str, Any]) -> tuple[str, str]:
@@ -96,9 +93,9 @@ def encodable_text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _result(text: str, structured: Any, *, is_error: bool = False) -> types.CallToolResult:
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=encodable_text(text))],
+def _result(text: str, structured: Any, *, is_error: bool = False) -> CallToolResult:
+    return CallToolResult(
+        content=[TextContent(text=encodable_text(text))],
         structured_content=_encodable(structured),
         is_error=is_error,
     )
@@ -133,6 +130,8 @@ def _encodable(value: Any, *, depth: int = 0) -> Any:
 
 
 def _json_text(value: Any) -> str:
+    import json
+
     try:
         return encodable_text(json.dumps(value, ensure_ascii=False, default=str))
     except (RecursionError, ValueError):

@@ -24,7 +24,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rye.context import Context
-from rye.mcp.calls import DISCONNECTED
 from rye.mcp.http_connections import (
     CONNECTION,
     IDLE_SECONDS,
@@ -36,6 +35,7 @@ from rye.mcp.http_connections import (
 )
 from rye.mcp.http_options import MCP_PATH, Listener
 from rye.mcp.process import StopSignals
+from rye.mcp.sdk_server import DISCONNECTED, sdk_server
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
 
@@ -110,7 +110,7 @@ def _guarded(service: Service, listener: Listener, access: Access) -> _Guard:
         hosts=listener.hosts if listener.is_loopback else None,
         origins=frozenset({*own, *access.allowed_origins}),
     )
-    app = service.server.streamable_http_app(
+    app = sdk_server(service).streamable_http_app(
         streamable_http_path=MCP_PATH,
         max_request_body_size=_MAX_BODY,
         max_sessions=_MAX_SESSIONS,

@@ -1,4 +1,4 @@
-"""Noticing changes of the tool list, and notifying clients of them.
+"""Noticing changes of the tool list.
 
 Watched are the tools and the ``config.yaml`` of the project and the user, the trusted keys and the
 approved projects, which decide which tools are listed. There are two watches. A recursive one is on
@@ -12,29 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import anyio
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from typing import TYPE_CHECKING, NamedTuple
 
 from rye.context import CONFIG_NAME, Context
-from rye.mcp.notifications import session_key
 from rye.spaces.folders import CLOCK_LAG_NS
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.session import ServerSession
     from watchfiles import Change
 
     OnChange = Callable[[], Awaitable[None]]
     IsRelevant = Callable[[Change, str], bool]
-
-_MAX_SESSIONS = 1000
-_NOTIFY_SECONDS = 2.0
 
 _SETTLED_MS = 50
 _LONGEST_WAIT_MS = 500
@@ -42,35 +32,6 @@ _WATCHING_AFTER_SECONDS = 0.1
 _DIRECTORIES = ("tools", "trusted_keys", "approved_keys", "approved_projects")
 _TEMPORARY_SUFFIXES = ("~", ".pyc", ".swp", ".swx", ".tmp")
 _logger = logging.getLogger("rye.mcp")
-
-
-class ChangeNotifier:
-    """Notifies clients that the list of tools changed.
-
-    Clients of 2026-07-28 listen on a stream that they opened. Older ones get a notification in
-    their session, which is remembered when they report that they are initialized.
-    """
-
-    def __init__(self) -> None:
-        self._bus = InMemorySubscriptionBus()
-        self.listen = ListenHandler(self._bus)
-        self._sessions: OrderedDict[str, ServerSession] = OrderedDict()
-
-    async def remember(self, ctx: ServerRequestContext[Any, Any], _params: object) -> None:
-        """Remember the session of a client of the 2025 revisions."""
-        self._sessions[session_key(ctx)] = ctx.session
-        if len(self._sessions) > _MAX_SESSIONS:
-            self._sessions.popitem(last=False)
-
-    async def tools_changed(self) -> None:
-        """Notify all clients; one that does not read does not delay the others."""
-        await self._bus.publish(ToolsListChanged())
-        await asyncio.gather(*(_notify(session) for session in self._sessions.values()))
-
-
-async def _notify(session: ServerSession) -> None:
-    with anyio.move_on_after(_NOTIFY_SECONDS):
-        await session.send_tool_list_changed()
 
 
 async def watch_tools(context: Context, on_change: OnChange, on_start: OnChange) -> None:
@@ -145,7 +106,7 @@ async def _watch_until_moved(paths: _Paths, on_change: OnChange, on_start: OnCha
 
     Returns the reason if the directories cannot be watched, else an empty string.
     """
-    moved = anyio.Event()
+    moved = asyncio.Event()
     fault = ""
 
     async def follow_flat() -> None:
@@ -171,12 +132,12 @@ async def _watch_until_moved(paths: _Paths, on_change: OnChange, on_start: OnCha
             fault = getattr(error, "strerror", None) or type(error).__name__
         moved.set()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(follow, follow_flat)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(follow(follow_flat))
         if paths.recursive:
-            group.start_soon(follow, follow_recursive)
+            group.create_task(follow(follow_recursive))
         try:
-            await anyio.sleep(_WATCHING_AFTER_SECONDS)
+            await asyncio.sleep(_WATCHING_AFTER_SECONDS)
             if not fault:
                 await on_start()
             await moved.wait()
@@ -187,7 +148,7 @@ async def _watch_until_moved(paths: _Paths, on_change: OnChange, on_start: OnCha
 
 
 def _watch(
-    paths: Iterable[Path], relevant: IsRelevant, stop: anyio.Event, *, recursive: bool
+    paths: Iterable[Path], relevant: IsRelevant, stop: asyncio.Event, *, recursive: bool
 ) -> AsyncIterator[set[tuple[Change, str]]]:
     from watchfiles import awatch
 

@@ -11,29 +11,18 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
-
-from mcp import types
-from mcp.server.connection import allowed_log_levels
-from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from typing import TYPE_CHECKING, Final
 
 from rye.mcp.content import encodable_text
+from rye.mcp.protocol.types import LEVELS
+from rye.mcp.request import send_progress
 from rye.mcp.tasks import cancel_and_wait, wait_at_most
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
+    from rye.mcp.protocol.types import LogLevel
+    from rye.mcp.request import Request
 
-LEVELS: Final[tuple[types.LoggingLevel, ...]] = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
-LINE_LEVEL: Final[types.LoggingLevel] = "info"
+LINE_LEVEL: Final = "info"
 
 _FIRST_HEARTBEAT_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 2.0
@@ -52,36 +41,31 @@ class LogLevels:
     _MAX_SESSIONS = 10_000
 
     def __init__(self) -> None:
-        self._levels: dict[str, types.LoggingLevel] = {}
+        self._levels: dict[str, LogLevel] = {}
 
-    def set(self, ctx: ServerRequestContext[Any, Any], level: types.LoggingLevel) -> None:
+    def set(self, request: Request, level: LogLevel) -> None:
         """Set the level of the session that this request belongs to."""
         if len(self._levels) >= self._MAX_SESSIONS:
             del self._levels[next(iter(self._levels))]
-        self._levels[session_key(ctx)] = level
+        self._levels[request.session] = level
 
-    def wants_lines(self, ctx: ServerRequestContext[Any, Any]) -> bool:
+    def wants_lines(self, request: Request) -> bool:
         """Return True if the client of this request wants lines of stderr."""
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return LINE_LEVEL in allowed_log_levels(ctx.protocol_version, ctx.meta)
-        level = self._levels.get(session_key(ctx), LINE_LEVEL)
-        return LEVELS.index(LINE_LEVEL) >= LEVELS.index(level)
-
-
-def session_key(ctx: ServerRequestContext[Any, Any]) -> str:
-    """Return a key for the session: its id over HTTP, empty for the single session of stdio."""
-    headers = getattr(ctx.request, "headers", None)
-    return str(headers.get("mcp-session-id", "")) if headers is not None else ""
+        if request.era == "stateless":
+            level = request.meta.log_level
+        else:
+            level = self._levels.get(request.session, LINE_LEVEL)
+        return level is not None and LEVELS.index(LINE_LEVEL) >= LEVELS.index(level)
 
 
 class CallNotifier:
     """Turns the output of one call into notifications."""
 
-    def __init__(self, ctx: ServerRequestContext[Any, Any], item_id: str, *, lines: bool) -> None:
-        self._ctx = ctx
+    def __init__(self, request: Request, item_id: str, *, lines: bool) -> None:
+        self._request = request
         self._item_id = item_id
         self._lines_wanted = lines
-        self.progress_wanted = bool(ctx.meta) and "progress_token" in (ctx.meta or {})
+        self.progress_wanted = request.meta.progress_token is not None
         self._started = time.monotonic()
         self._lines: deque[str] = deque()
         self._dropped = 0
@@ -159,7 +143,7 @@ class CallNotifier:
         elapsed = round(time.monotonic() - self._started, 3)
         last_line = encodable_text(self._last_line[:_MAX_LINE])
         message = last_line or f"running for {elapsed:.0f} s"
-        await self._ctx.session.report_progress(elapsed, None, message)
+        await send_progress(self._request, elapsed, message)
 
     async def _send_lines(self) -> None:
         if self._dropped:
@@ -167,11 +151,7 @@ class CallNotifier:
             self._dropped = 0
         while self._lines:
             line = encodable_text(self._lines.popleft())
-            await self._ctx.session.send_notification(
-                types.LoggingMessageNotification(
-                    params=types.LoggingMessageNotificationParams(
-                        level=LINE_LEVEL, logger=self._item_id, data=line
-                    )
-                ),
-                related_request_id=self._ctx.request_id,
+            await self._request.notify(
+                "notifications/message",
+                {"level": LINE_LEVEL, "logger": self._item_id, "data": line},
             )

@@ -16,15 +16,14 @@ from typing import Final, Self
 
 from rye.errors import RyeError
 
-_PACKAGES = ("mcp", "watchfiles")
 _MINUTE = 60
 _MAX_CONDITIONS = 1000
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def require_packages() -> None:
+def require_packages(*packages: str) -> None:
     """Raise ``RyeError`` if a package that only the server needs is missing. Imports nothing."""
-    for package in _PACKAGES:
+    for package in packages:
         if find_spec(package) is None:
             raise RyeError(
                 f"the MCP server needs the package {package!r}, which is not installed",

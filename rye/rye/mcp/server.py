@@ -1,53 +1,54 @@
-"""The protocol server: request handlers, capabilities and background work, for all transports."""
+"""The request handlers, the capabilities and the background work, for all transports."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
-
-import anyio
-from mcp import types
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.shared.exceptions import MCPError
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye import __version__
 from rye.context import Context
 from rye.mcp.builtin_tools import INSTRUCTIONS
 from rye.mcp.calls import Calls
 from rye.mcp.content import protocol_error
-from rye.mcp.list_changes import ChangeNotifier, changed_since, log_not_watching, watch_tools
+from rye.mcp.protocol.connection import Method, ServerInfo
+from rye.mcp.protocol.errors import ProtocolError
+from rye.mcp.protocol.types import (
+    CallToolParams,
+    CallToolResult,
+    EmptyResult,
+    Implementation,
+    ListenParams,
+    ListToolsParams,
+    ListToolsResult,
+    SetLevelParams,
+)
 from rye.mcp.settings import ServerSettings
+from rye.mcp.subscriptions import ChangeNotifier
 from rye.mcp.tasks import cancel_and_wait, wait_at_most
 from rye.mcp.tool_list import CatalogueReader, ToolList
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.models import InitializationOptions
-
-    RequestContext = ServerRequestContext[Any, Any]
+    from rye.mcp.request import Request
 
 _HEAD_START_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
 
+SERVER = ServerInfo(
+    Implementation(name="rye", version=__version__, title="Rye"),
+    INSTRUCTIONS,
+    {"logging": {}, "tools": {"listChanged": True}},
+)
 
-class RyeServer(Server[None]):
-    """An SDK server that announces to clients of all revisions that its tool list can change."""
 
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        """Return the options; the SDK's transports call this without arguments."""
-        return super().create_initialization_options(
-            notification_options or NotificationOptions(tools_changed=True),
-            experimental_capabilities,
-            extensions,
-        )
+class Handler(NamedTuple):
+    """A method, and the function that serves it."""
+
+    method: Method
+    serve: Callable[[Request, Any], Coroutine[Any, Any, Any]]
+    """Takes the request and its parameters. Raises only ``ProtocolError``."""
 
 
 class Service:
@@ -57,77 +58,63 @@ class Service:
         """Read the project's config. Raises ``ItemFormatError`` if it is invalid."""
         self._context = context
         catalogue = CatalogueReader(context)
-        self._tool_list = ToolList(context, settings, catalogue)
-        self._notifier = ChangeNotifier()
-        self._calls = Calls(context, settings, self._tool_list, catalogue)
+        self.tool_list = ToolList(context, settings, catalogue)
+        self.notifier = ChangeNotifier()
+        self._calls = Calls(context, settings, self.tool_list, catalogue)
         self._first_answer = asyncio.Event()
         self._started = time.time_ns()
-        self.server = RyeServer(
-            "rye",
-            version=__version__,
-            title="Rye",
-            instructions=INSTRUCTIONS,
-            lifespan=self._lifespan,
-            get_tool_input_schema=self._tool_list.schema_of,
-            on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
-            on_subscriptions_listen=self._notifier.listen,
-        )
-        # Added here because the constructor warns that the 2026 revision deprecates this.
-        self.server.add_request_handler(
-            "logging/setLevel", types.SetLevelRequestParams, self._set_level
-        )
-        self.server.add_notification_handler(
-            "notifications/initialized", types.NotificationParams, self._notifier.remember
-        )
+        self.handlers = {
+            "tools/list": Handler(Method(ListToolsParams), self._list_tools),
+            "tools/call": Handler(Method(CallToolParams), self._call_tool),
+            "logging/setLevel": Handler(Method(SetLevelParams, ("handshake",)), self._set_level),
+            "subscriptions/listen": Handler(
+                Method(ListenParams, ("stateless",)), self.notifier.listen
+            ),
+        }
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Do the background work during the block. All tools have ended after it."""
+        background = asyncio.create_task(self._background())
+        try:
+            yield
+        finally:
+            await cancel_and_wait(background)
+            await self._calls.aclose()
 
     def stop(self) -> None:
         """Begin to shut down: cancel running tools, then close the streams of listening clients."""
         self._calls.running.cancel_all()
-        self._notifier.listen.close()
+        self.notifier.close()
 
     async def wait_for_calls(self) -> None:
         """Wait until all tools have ended."""
         await self._calls.running.wait_all()
 
-    async def _list_tools(
-        self, _ctx: RequestContext, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def _list_tools(self, _request: Request, params: ListToolsParams) -> ListToolsResult:
         try:
-            page = await self._tool_list.page(params.cursor if params is not None else None)
-        except MCPError:
+            page = await self.tool_list.page(params.cursor)
+        except ProtocolError:
             raise
-        except Exception as error:  # noqa: BLE001 - the SDK would send its text, which may contain values
+        except Exception as error:  # noqa: BLE001 - its text may contain values
             raise protocol_error(error) from None
         self._first_answer.set()
-        return types.ListToolsResult(tools=page.tools, next_cursor=page.next_cursor)
+        return ListToolsResult(page.tools, page.next_cursor)
 
-    async def _call_tool(
-        self, ctx: RequestContext, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def _call_tool(self, request: Request, params: CallToolParams) -> CallToolResult:
         self._first_answer.set()
-        return await self._calls.call(ctx, params)
+        return await self._calls.call(request, params)
 
-    async def _set_level(
-        self, ctx: RequestContext, params: types.SetLevelRequestParams
-    ) -> types.EmptyResult:
-        self._calls.levels.set(ctx, params.level)
-        return types.EmptyResult()
-
-    @asynccontextmanager
-    async def _lifespan(self, _server: Server[None]) -> AsyncIterator[None]:
-        background = asyncio.create_task(self._background())
-        try:
-            yield None
-        finally:
-            with anyio.CancelScope(shield=True):
-                await cancel_and_wait(background)
-                await self._calls.aclose()
+    async def _set_level(self, request: Request, params: SetLevelParams) -> EmptyResult:
+        self._calls.levels.set(request, params.level)
+        return EmptyResult()
 
     async def _background(self) -> None:
         """Warm up and watch for changes, starting after the first answer was sent."""
         await wait_at_most(self._first_answer, _IDLE_SECONDS)
         await asyncio.sleep(_HEAD_START_SECONDS)
+        from rye.mcp.list_changes import log_not_watching, watch_tools
+
         try:
             await self._calls.warm_up()
             await watch_tools(self._context, self._on_change, self._on_watching)
@@ -136,9 +123,11 @@ class Service:
 
     async def _on_watching(self) -> None:
         """Report changes made between the start of the server and the start of the watch."""
+        from rye.mcp.list_changes import changed_since
+
         if await asyncio.to_thread(changed_since, self._context, self._started):
             await self._on_change()
 
     async def _on_change(self) -> None:
-        await self._tool_list.reload()
-        await self._notifier.tools_changed()
+        await self.tool_list.reload()
+        await self.notifier.tools_changed()

@@ -1,8 +1,7 @@
 """Lines on standard input and output, read and written by the event loop.
 
-The SDK reads stdin in a thread that cannot be woken, so a server that should stop would wait for
-the client's next message. Here the event loop waits for the descriptors: it can stop at any time,
-and saves two thread switches per message.
+The event loop waits for the descriptors, not a thread: the server can stop at any time, and a
+message costs no thread switches.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def claim_standard_streams() -> StdioDescriptors:
 
 
 class LineReader:
-    """Lines from a descriptor, with the part of the ``anyio.AsyncFile`` interface the SDK uses."""
+    """Lines from a descriptor."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -57,7 +56,7 @@ class LineReader:
     def __aiter__(self) -> LineReader:
         return self
 
-    async def __anext__(self) -> str:
+    async def __anext__(self) -> bytes:
         while True:
             line = self._next_line()
             if line is not None:
@@ -68,7 +67,7 @@ class LineReader:
                 raise StopAsyncIteration
             self._buffer += data
 
-    def _next_line(self) -> str | None:
+    def _next_line(self) -> bytes | None:
         end = self._buffer.find(b"\n", self._searched)
         if end < 0:
             if len(self._buffer) > _MAX_MESSAGE:
@@ -83,11 +82,11 @@ class LineReader:
             self._too_long = False
             _logger.warning("skipped a message of more than %d bytes", _MAX_MESSAGE)
             return self._next_line()
-        return line.decode("utf-8", "replace")
+        return line
 
 
 class LineWriter:
-    """Text to a descriptor, with the part of the ``anyio.AsyncFile`` interface the SDK uses.
+    """Lines to a descriptor.
 
     The descriptor stays in blocking mode, since it may be shared with a terminal. A pipe that is
     ready accepts ``PIPE_BUF`` bytes without blocking.
@@ -98,16 +97,13 @@ class LineWriter:
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
 
-    async def write(self, text: str) -> None:
-        """Write all of the text. Raises ``BrokenPipeError`` if the client has disconnected."""
-        rest = memoryview(text.encode())
+    async def write(self, line: bytes) -> None:
+        """Write all of it. Raises ``BrokenPipeError`` if the client has disconnected."""
+        rest = memoryview(line)
         while rest:
             if not self._poll.poll(0):
                 await _wait_until_ready(self._fd, "writer")
             rest = rest[os.write(self._fd, rest[: select.PIPE_BUF]) :]
-
-    async def flush(self) -> None:
-        """Do nothing: output is not buffered."""
 
 
 async def _wait_until_ready(fd: int, role: str) -> None:

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from rye.errors import RyeError
 
 if TYPE_CHECKING:
@@ -28,9 +26,6 @@ class RunningCalls:
         On cancellation, and when ``disconnected`` is set, the call is cancelled and its process
         tree has ended before this returns. Raises ``RyeError`` if the client disconnects or the
         server stops.
-
-        The call runs in a separate task. A cancelled anyio scope cancels everything that waits
-        inside it again and again, and a call must be able to wait for its processes to end.
         """
         task = asyncio.create_task(call)
         self._tasks.add(task)
@@ -65,8 +60,14 @@ async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
     if task.done():
         return
     task.cancel()
-    with anyio.CancelScope(shield=True):
-        await asyncio.wait([task])
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float) -> None:

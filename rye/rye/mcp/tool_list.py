@@ -16,13 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mcp import types
-from mcp.shared.exceptions import MCPError
-
 from rye.context import Context
 from rye.errors import RyeError
 from rye.mcp.builtin_tools import RESERVED, builtin_tools
 from rye.mcp.featured import Featured, read_featured
+from rye.mcp.protocol.errors import INVALID_PARAMS, ProtocolError
+from rye.mcp.protocol.types import Tool
 from rye.mcp.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class CatalogueReader:
 class Page(NamedTuple):
     """One page of the list, and the cursor of the next one."""
 
-    tools: list[types.Tool]
+    tools: list[Tool]
     next_cursor: str | None
 
 
@@ -89,7 +88,7 @@ class ToolList:
         self._warned: set[str] = set()
 
     async def page(self, cursor: str | None) -> Page:
-        """Return the tools after ``cursor``. Raises ``MCPError`` for an unknown cursor."""
+        """Return the tools after ``cursor``. Raises ``ProtocolError`` for an unknown cursor."""
         after = _read_cursor(cursor)
         # All pages of one list come from the same look at the files.
         known = self._named if after is not None else None
@@ -104,7 +103,10 @@ class ToolList:
         return Page(tools, _write_cursor(shown[-1]) if more else None)
 
     async def item_id_of(self, name: str) -> str:
-        """Return the id of the tool listed as ``name``. Raises ``MCPError`` if there is none."""
+        """Return the id of the tool that is listed as ``name``.
+
+        Raises ``ProtocolError`` if there is none.
+        """
         named = self._named
         if named is None or name not in named:
             named = await self.refresh()
@@ -112,15 +114,15 @@ class ToolList:
             known = [*(tool.name for tool in self._builtin), *named]
             nearest = await asyncio.to_thread(_nearest, name, known)
             advice = f"did you mean {', '.join(nearest)}?" if nearest else "see tools/list"
-            raise MCPError(
-                code=types.INVALID_PARAMS,
-                message=f"no tool is named {name[:_MAX_QUOTED]!r}; {advice} "
+            raise ProtocolError(
+                INVALID_PARAMS,
+                f"no tool is named {name[:_MAX_QUOTED]!r}; {advice} "
                 "(run unlisted tools with `execute`)",
-                data={"nearest": nearest},
+                {"nearest": nearest},
             )
         return named[name].item_id
 
-    def builtin(self, name: str) -> types.Tool | None:
+    def builtin(self, name: str) -> Tool | None:
         """Return the built-in tool of this name, if it is offered."""
         return next((tool for tool in self._builtin if tool.name == name), None)
 
@@ -175,7 +177,7 @@ class ToolList:
         self._warn_unlisted(unlisted)
         return dict(sorted(named.items()))
 
-    def _tools(self, named: Mapping[str, CatalogueEntry]) -> list[types.Tool]:
+    def _tools(self, named: Mapping[str, CatalogueEntry]) -> list[Tool]:
         """Return the definitions of the tools that have a trusted signature and a valid schema.
 
         Clients pass listed descriptions on to their agents unasked, so a trusted key must have
@@ -220,10 +222,12 @@ class ToolList:
             _logger.warning("%s", message)
 
 
-def _tool(name: str, entry: CatalogueEntry) -> types.Tool:
+def _tool(name: str, entry: CatalogueEntry) -> Tool:
+    import msgspec
+
     from rye.catalogue.definitions import definition
 
-    return types.Tool.model_validate(definition(entry, "mcp", name=name))
+    return msgspec.convert(definition(entry, "mcp", name=name), Tool)
 
 
 def _nearest(name: str, known: Sequence[str]) -> list[str]:
@@ -244,8 +248,8 @@ def _read_cursor(cursor: str | None) -> str | None:
     except (binascii.Error, ValueError):
         text = ""
     if not text.startswith(_CURSOR_PREFIX):
-        raise MCPError(
-            code=types.INVALID_PARAMS,
-            message="the cursor is not one that this server returned; list again from the start",
+        raise ProtocolError(
+            INVALID_PARAMS,
+            "the cursor is not one that this server returned; list again from the start",
         )
     return text.removeprefix(_CURSOR_PREFIX)

@@ -34,6 +34,7 @@ LOADERS = (
 
 _SETTINGS = "/etc"
 _MAX_RULES = 200
+_MAX_DEPTH = 8
 
 
 def real(path: str) -> str:
@@ -45,40 +46,39 @@ def settings() -> tuple[str, ...]:
     """``/etc``, as far as every user may read it.
 
     Programs tolerate a missing file there, but not one that they may not read. For everybody but
-    root, the kernel checks the modes of files anyway. For root, two levels are checked, which is
-    where private keys and hashes of passwords are: ``/etc/shadow``, ``/etc/ssl/private``.
+    root, the kernel checks the modes of files anyway. For root, a folder with a file that others
+    may not read (``/etc/shadow``, ``/etc/ssl/private``) is replaced by what else it contains.
     """
     if os.geteuid() != 0:
         return (_SETTINGS,)
     if not _for_root:
-        files, folders = _readable(_SETTINGS)[:2]
-        for folder in folders:
-            inner_files, inner_folders, whole = _readable(folder)
-            files += [folder] if whole else [*inner_files, *inner_folders]
-        _for_root.extend(sorted(files, key=lambda path: path.count("/"))[:_MAX_RULES])
+        found, whole = _readable(_SETTINGS, _MAX_DEPTH)
+        paths = [_SETTINGS] if whole else sorted(found, key=lambda path: path.count("/"))
+        _for_root.extend(paths[:_MAX_RULES])
     return tuple(_for_root)
 
 
 _for_root: list[str] = []
 
 
-def _readable(folder: str) -> tuple[list[str], list[str], bool]:
+def _readable(folder: str, depth: int) -> tuple[list[str], bool]:
     """The files and folders that everybody may read, and whether there are no others."""
-    files: list[str] = []
-    folders: list[str] = []
-    whole = True
+    found: list[str] = []
+    whole = depth > 0
     try:
         with os.scandir(folder) as entries:
-            for entry in entries:
+            for entry in entries if whole else ():
                 if entry.is_symlink():
                     continue
                 mode = entry.stat(follow_symlinks=False).st_mode
-                if not mode & stat.S_IROTH:
-                    whole = False
-                elif stat.S_ISDIR(mode):
-                    folders.append(entry.path)
-                else:
-                    files.append(entry.path)
+                inner, readable = [entry.path], bool(mode & stat.S_IROTH)
+                if readable and stat.S_ISDIR(mode):
+                    inner, readable = _readable(entry.path, depth - 1)
+                    inner = [entry.path] if readable else inner
+                elif not readable:
+                    inner = []
+                found += inner
+                whole = whole and readable
     except OSError:
-        return [], [], False
-    return files, folders, whole
+        return [], False
+    return found, whole

@@ -211,7 +211,9 @@ def _of_path(path: str, policy: Confinement, *, writes: bool, reads: bool) -> De
         if not os.access(path, os.R_OK):
             return None
         return Denial("read", path, "read") if reads else Denial("open", path, "read", _NEITHER)
-    if writable or not _may_write(path, mode):
+    # A file that was only to be read, and may be, is mentioned for another reason: it is the
+    # program that reports the error.
+    if writable or (mode and reads) or not _may_write(path, mode):
         return None
     reason = "read-only inside permissions.write" if protected else ""
     return Denial("write", path, "write", reason)

@@ -11,6 +11,9 @@ from rye.errors import PermissionsError
 from rye.items.permissions import FOLDER, HOME, PROJECT
 from rye.permissions.base import real
 
+_MAX_LINKS = 40
+"""As many as the kernel follows."""
+
 
 class Places(Record, frozen=True, kw_only=True):
     """What the beginnings of declared paths mean. All are real paths."""
@@ -25,6 +28,8 @@ class Places(Record, frozen=True, kw_only=True):
         signed file grants. Raises :class:`PermissionsError` for such a link.
         """
         path = entry.removesuffix(FOLDER)
+        if path == PROJECT:
+            return self.project  # which is real already
         if path.startswith(PROJECT):
             found = real(self.project + path[len(PROJECT) :])
             if not is_inside(found, self.project):
@@ -58,6 +63,26 @@ class Places(Record, frozen=True, kw_only=True):
 def is_inside(path: str, folder: str) -> bool:
     """True if the path is the folder, or below it. Both are real paths."""
     return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
+
+
+def steps_to(path: str, base: str = "") -> list[str]:
+    """The links on the way to a path, and the real path. Up to ``base`` it is known to be real."""
+    links: list[str] = []
+    at = base if is_inside(path, base) else ""
+    rest = path[len(at) :].split("/")[::-1]
+    while rest:
+        name = rest.pop()
+        here = os.path.dirname(at) if name == ".." else f"{at}/{name}"  # noqa: PTH120 - a text
+        if name in ("", ".") or here == "/":
+            continue
+        if not os.path.islink(here) or len(links) == _MAX_LINKS:  # noqa: PTH114 - as above
+            at = here
+            continue
+        links.append(here)
+        target = os.readlink(here)  # noqa: PTH115 - as above
+        at = "" if target.startswith("/") else at
+        rest += target.split("/")[::-1]
+    return [*links, at or "/"]
 
 
 def create_folder(path: str, tool: str) -> None:

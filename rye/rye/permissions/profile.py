@@ -27,7 +27,7 @@ from rye.permissions.base import (
     real,
     settings,
 )
-from rye.permissions.locations import Places, create_folder, is_inside
+from rye.permissions.locations import Places, create_folder, is_inside, steps_to
 from rye.permissions.programs import Programs, folders_on, programs_of
 from rye.permissions.repository import repository_outside, trusted_by_git
 
@@ -150,7 +150,9 @@ class Confiner:
         if granted.net:
             read.append(real(_RESOLVER))
         if SYSTEM in granted.run:
-            on_path = folders_on(start.path, home)
+            written = [one for one in granted.write if one != TMP]
+            writable = [self._places.project, *self._places.granted(written, self._tool)]
+            on_path = folders_on(start.path, home, writable)
             execute += [*map(real, SYSTEM_PROGRAMS), *on_path.execute]
             read += on_path.read
         execute += self._places.granted([one for one in granted.run if "/" in one], self._tool)
@@ -171,7 +173,14 @@ class Confiner:
         if write:
             candidates += trusted_by_git(project, outside)
         exempt = {*write, *self._exempt(write, outside)}
-        read_only = [one for one in candidates if one not in exempt and _is_within(one, write)]
+        # A link on the way to such a file could be replaced as well.
+        read_only = [
+            step
+            for one in candidates
+            if one not in exempt and _is_within(one, write)
+            for step in steps_to(one, project)
+            if _is_within(step, write)
+        ]
         secrets = [f"{project}/.env", f"{self._user_files}/keys"]
         everywhere = [*read, *write]
         hidden = [
@@ -179,7 +188,7 @@ class Confiner:
             for one in secrets
             if _is_within(one, everywhere) and one not in everywhere and os.path.lexists(one)
         ]
-        return [real(one) for one in read_only], [real(one) for one in hidden]
+        return list(dict.fromkeys(read_only)), [real(one) for one in hidden]
 
     def _exempt(self, write: list[str], outside: str | None) -> list[str]:
         """Files of a repository outside that a tool names as files of the project."""

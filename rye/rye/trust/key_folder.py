@@ -144,7 +144,7 @@ def _access(status: os.stat_result) -> tuple[int, ...]:
     return status.st_uid, status.st_gid, status.st_mode
 
 
-def read_key_file(path: Path, *, guarded: bool) -> bytes:
+def read_key_file(path: Path, *, guarded: bool, limit: int = MAX_ENTRY_BYTES) -> bytes:
     """Read a small regular file that is not a symlink; raises :class:`KeyFileProblem`."""
     try:
         descriptor = os.open(path, _OPEN)
@@ -158,13 +158,13 @@ def read_key_file(path: Path, *, guarded: bool) -> bytes:
             raise KeyFileProblem(f"{path} is not a regular file; put the key itself there")
         if guarded and (problem := guard(path, status)):
             raise KeyFileProblem(problem)
-        data = os.read(descriptor, MAX_ENTRY_BYTES + 1)
+        data = os.read(descriptor, limit + 1)
     except OSError as error:
         raise KeyFileProblem(_cannot_read(path, error)) from error
     finally:
         os.close(descriptor)
-    if len(data) > MAX_ENTRY_BYTES:
-        raise KeyFileProblem(f"{path} is larger than {MAX_ENTRY_BYTES} bytes; restore or remove it")
+    if len(data) > limit:
+        raise KeyFileProblem(f"{path} is larger than {limit} bytes; restore or remove it")
     return data
 
 

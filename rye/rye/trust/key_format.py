@@ -13,7 +13,8 @@
 
 An approval has ``fingerprint``, ``approved`` and ``public_key_sha256``: the fingerprint of 64 bits
 names the key, the full hash pins it. The approval of a project has ``project`` (for people: the
-name of the file pins the path), ``approved`` and ``digest``. Unknown fields are ignored.
+name of the file pins the path), ``approved`` and ``digest``. A file with several keys, as
+``rye trust export`` prints it, has a table ``[[key]]`` for each. Unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from lilux.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 FINGERPRINT = r"[0-9a-f]{16}"
@@ -77,14 +79,7 @@ def trusted_key(public_key: bytes, owner: str, created: str) -> TrustedKey:
 
 def parse_trusted_key(data: bytes, stem: str) -> TrustedKey:
     """Read a file named ``{stem}.toml``; raises :class:`EntryFormatError` with the reason."""
-    table = _load(data)
-    key = TrustedKey(
-        fingerprint=_text(table, "fingerprint"),
-        owner=_text(table, "owner"),
-        public_key=_text(table, "public_key").encode(),
-        created=_text(table, "created"),
-    )
-    _check_trusted_key(key)
+    key = _trusted_key_from(_load(data))
     _check_name(key.fingerprint, stem)
     return key
 
@@ -93,11 +88,32 @@ def render_trusted_key(key: TrustedKey) -> bytes:
     """Return the content of the key's file."""
     lines = (
         f'fingerprint = "{key.fingerprint}"',
-        f"owner = {_quoted(key.owner)}",
-        f"created = {_quoted(key.created)}",
+        f"owner = {quoted(key.owner)}",
+        f"created = {quoted(key.created)}",
         f'public_key = """\n{key.public_key.decode("ascii")}"""',
     )
     return ("\n".join(lines) + "\n").encode()
+
+
+def parse_trusted_keys(data: bytes) -> tuple[TrustedKey, ...]:
+    """Read a file with several keys, each a table ``[[key]]``; raises :class:`EntryFormatError`."""
+    tables = _load(data).get("key")
+    if not isinstance(tables, list) or not tables:
+        raise EntryFormatError("has no [[key]]")
+    keys = []
+    for number, table in enumerate(tables, 1):
+        if not isinstance(table, dict):
+            raise EntryFormatError("has a key that is not a table")
+        try:
+            keys.append(_trusted_key_from(table))
+        except EntryFormatError as error:
+            raise EntryFormatError(f"key {number}: {error}") from None
+    return tuple(keys)
+
+
+def render_trusted_keys(keys: Iterable[TrustedKey]) -> bytes:
+    """Return the content of a file with several keys."""
+    return b"\n".join([b"[[key]]\n" + render_trusted_key(key) for key in keys])
 
 
 def parse_approval(data: bytes, stem: str) -> Approval:
@@ -118,10 +134,22 @@ def render_approval(approval: Approval) -> bytes:
     """Return the content of the approval's file."""
     lines = (
         f'fingerprint = "{approval.fingerprint}"',
-        f"approved = {_quoted(approval.approved)}",
+        f"approved = {quoted(approval.approved)}",
         f'public_key_sha256 = "{approval.public_key_sha256}"',
     )
     return ("\n".join(lines) + "\n").encode()
+
+
+def parse_removal(data: bytes, stem: str) -> str:
+    """Return when the user stopped trusting a key; raises :class:`EntryFormatError`."""
+    table = _load(data)
+    _check_name(_text(table, "fingerprint"), stem)
+    return _text(table, "removed")
+
+
+def render_removal(fingerprint: str, removed: str) -> bytes:
+    """Return the content of the file that remembers a removed key."""
+    return f'fingerprint = "{fingerprint}"\nremoved = {quoted(removed)}\n'.encode()
 
 
 def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
@@ -145,8 +173,8 @@ def render_project_approval(project: str, digest: str, approved: str) -> bytes:
     """Return the content of the file that approves a project."""
     readable = "".join([one if one.isprintable() else ascii(one)[1:-1] for one in project])
     lines = (
-        f"project = {_quoted(readable[:_MAX_PATH_CHARACTERS])}",
-        f"approved = {_quoted(approved)}",
+        f"project = {quoted(readable[:_MAX_PATH_CHARACTERS])}",
+        f"approved = {quoted(approved)}",
         f'digest = "{digest}"',
     )
     return ("\n".join(lines) + "\n").encode()
@@ -162,6 +190,17 @@ def time_now() -> str:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _trusted_key_from(table: dict[str, Any]) -> TrustedKey:
+    key = TrustedKey(
+        fingerprint=_text(table, "fingerprint"),
+        owner=_text(table, "owner"),
+        public_key=_text(table, "public_key").encode(),
+        created=_text(table, "created"),
+    )
+    _check_trusted_key(key)
+    return key
 
 
 def _check_trusted_key(key: TrustedKey) -> None:
@@ -200,7 +239,8 @@ def _text(table: dict[str, Any], name: str) -> str:
     return value
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a string of TOML."""
     import json
 
     # JSON and TOML strings differ only in escapes of unprintable characters, which are refused.

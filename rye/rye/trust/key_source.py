@@ -22,6 +22,9 @@ from rye.trust.key_format import (
     parse_trusted_key,
 )
 
+OWN_NAME = "you"
+"""The owner of the user's own key."""
+
 _FIX = "fix or remove it"
 
 Place = tuple[Path, ...]
@@ -45,6 +48,8 @@ class KeyEntry(Record, frozen=True, kw_only=True):
     """True if a signature by this key makes an item below ``within`` trusted."""
     within: Path | None = None
     """The folder for whose files the key is trusted; ``None`` if it is trusted everywhere."""
+    revoked: Path | None = None
+    """The file that revokes the key."""
     problem: str = ""
     """Why the file cannot be used, and what to do; empty if it can."""
 
@@ -89,6 +94,11 @@ class KeySource(Record, frozen=True, kw_only=True):
         )
 
 
+def is_own_name(owner: str) -> bool:
+    """True for the names that the user's keys have here, which mean nothing to others."""
+    return owner == OWN_NAME or owner.startswith(f"{OWN_NAME}, until ")
+
+
 def sources_of(context: Context, spaces: Sequence[Space] | None) -> tuple[KeySource, ...]:
     """Return the sources of the user, of the system spaces, and of the project.
 
@@ -128,7 +138,7 @@ def read_own_key(path: Path) -> KeyEntry:
         fingerprint=compute_key_fingerprint(public_key) if public_key else "",
         space="user",
         path=path,
-        owner="you",
+        owner=OWN_NAME,
         public_key=public_key,
         own=True,
         trusted=not problem,

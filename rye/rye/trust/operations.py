@@ -19,11 +19,22 @@ from rye.items.reader import read_item
 from rye.spaces.model import Resolution, Space
 from rye.spaces.resolver import Resolver
 from rye.trust.key_folder import KeyFileProblem, read_key_file
-from rye.trust.key_format import EntryFormatError, is_public_key, parse_trusted_key
-from rye.trust.key_source import KeyEntry
+from rye.trust.key_format import (
+    EntryFormatError,
+    TrustedKey,
+    is_public_key,
+    parse_trusted_key,
+    parse_trusted_keys,
+    render_trusted_keys,
+    time_now,
+)
+from rye.trust.key_source import KeyEntry, is_own_name
 from rye.trust.signer import SignedItem, Signer
 from rye.trust.store import TrustStore
 from rye.trust.verify import Verdict, judge, refusal
+
+MAX_EXPORT_BYTES = 1024 * 1024
+_HEADER = b"[[key]]"
 
 
 class ItemReport(Record, frozen=True, kw_only=True):
@@ -78,6 +89,48 @@ def trust_add(source: Path | str, context: Context, *, owner: str | None = None)
     public_key, stated_owner = _read_public_key(path)
     _refuse_small_order(public_key, path)
     return store.add(public_key, stated_owner if owner is None else owner)
+
+
+def trust_add_file(path: Path, context: Context, *, owner: str | None = None) -> list[KeyEntry]:
+    """Trust every key in a file: one, or those of ``rye trust export``. As :func:`trust_add`."""
+    real = Path(os.path.realpath(context.project_path / path))
+    try:
+        data = read_key_file(real, guarded=False, limit=MAX_EXPORT_BYTES)
+        keys = parse_trusted_keys(data) if _HEADER in data else ()
+    except KeyFileProblem as error:
+        raise KeyStoreError(f"cannot trust this key: {error}") from None
+    except EntryFormatError as error:
+        raise KeyStoreError(
+            f"cannot trust these keys: {path}: {error}",
+            hint="export them again with: rye trust export",
+        ) from None
+    if not keys:
+        return [trust_add(path, context, owner=owner)]
+    if owner is not None:
+        raise KeyStoreError(f"{path} names the owners of its keys", hint="leave --owner out")
+    for key in keys:
+        _refuse_small_order(key.public_key, real)
+    store = TrustStore(context)
+    return [store.add(key.public_key, key.owner) for key in keys]
+
+
+def trust_export(context: Context, owner: str = "") -> bytes:
+    """Return a file for :func:`trust_add_file`, with every key that is trusted in all projects.
+
+    The user's own key has the owner that the project names, or else ``owner``.
+    """
+    entries = [entry for entry in trust_list(context) if entry.is_trusted_in(())]
+    named = {one.fingerprint: one.owner for one in entries if not is_own_name(one.owner)}
+    keys = {
+        entry.fingerprint: TrustedKey(
+            fingerprint=entry.fingerprint,
+            owner=named.get(entry.fingerprint) or (owner if entry.own else ""),
+            public_key=entry.public_key,
+            created=entry.created or time_now(),
+        )
+        for entry in entries
+    }
+    return render_trusted_keys(keys.values())
 
 
 def trust_remove(fingerprint: str, context: Context) -> tuple[Path, ...]:

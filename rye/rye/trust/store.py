@@ -7,6 +7,8 @@
     {system}/.ai/trusted_keys/…                  release keys, also of bundles trusted in that space
     {project}/.ai/trusted_keys/…                 keys that the project lists   trusted if approved
     {user}/.ai/approved_keys/{fingerprint}.toml  the user's approvals of those
+    {user}/.ai/removed_keys/{fingerprint}.toml   keys that the user stopped trusting, for messages
+    {user or project}/.ai/revoked_keys/…         keys that nobody may trust: see ``revocation.py``
 
 The user's folders decide what may run, so they are used only if nobody else can write to them. An
 entry that cannot be used is not trusted, and is listed with its problem.
@@ -27,17 +29,26 @@ from rye.cache.disk import DiskCache
 from rye.context import Context
 from rye.errors import KeyStoreError
 from rye.spaces.model import Space, SpaceName
-from rye.trust.key_folder import KeyFolder, KeyListing, access_to, file_identity
+from rye.trust.key_folder import KeyFileProblem, KeyFolder, KeyListing, access_to, file_identity
 from rye.trust.key_format import (
     FINGERPRINT,
     EntryFormatError,
     approval_of,
+    parse_removal,
     render_approval,
+    render_removal,
     render_trusted_key,
     time_now,
     trusted_key,
 )
 from rye.trust.key_source import KeyEntry, KeySource, Place, read_own_key, sources_of
+from rye.trust.revocation import (
+    Revocation,
+    Revocations,
+    read_revocation,
+    revoked_by,
+    unless_revoked,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +65,7 @@ class _State(Record, frozen=True, kw_only=True):
     looks: Hashable
     listings: tuple[KeyListing, ...]
     approvals: KeyListing
+    revoked: tuple[KeyListing, ...]
     found: dict[tuple[str, Place], KeyEntry | None]
     verdicts: dict[tuple[bytes, str, Place], Verdict]
 
@@ -90,6 +102,9 @@ class TrustStore:
         self._own_key_text = str(self._own_key)
         self._above_own_key = (str(self.key_folder), str(user))
         self._approvals = KeyFolder(user / "approved_keys", guarded=True)
+        self._removed = KeyFolder(user / "removed_keys", guarded=False)
+        self.revocations = Revocations(context)
+        """The folders of revoked keys."""
         self._sources = sources_of(context, spaces)
         self._roots = tuple(
             [
@@ -111,9 +126,11 @@ class TrustStore:
         with self._looking:
             sources = [source.folder.look() for source in self._sources]
             approvals = self._approvals.look()
+            revoked = self.revocations.look()
             looks = (
                 tuple([look for look, _ in sources]),
                 approvals[0],
+                revoked[0],
                 self._look_at_own_key(),
             )
             state = self._state
@@ -124,6 +141,7 @@ class TrustStore:
                     looks=looks,
                     listings=tuple([listing for _, listing in sources]),
                     approvals=approvals[1],
+                    revoked=revoked[1],
                     found={},
                     verdicts={},
                 )
@@ -182,7 +200,8 @@ class TrustStore:
                 source.entry(stem, listing, state.approvals, self.disk_cache)
                 for stem in listing.stems
             ]
-        return tuple([_trusted_like_others(entry, entries) for entry in entries])
+        trusted = [_trusted_like_others(entry, entries) for entry in entries]
+        return tuple([unless_revoked(entry, state.revoked) for entry in trusted])
 
     def problems(self) -> tuple[str, ...]:
         """Look again, and return why whole folders cannot be used, and what to do."""
@@ -203,7 +222,9 @@ class TrustStore:
                 f"cannot trust this key: {error}",
                 hint="pass the public_key.pem of its owner, and a plain name",
             ) from None
+        self._refuse_revoked(key.fingerprint)
         source = self._source("user")
+        self._forget_removal(key.fingerprint)
         self._write(source.folder, key.fingerprint, render_trusted_key(key))
         return self._entry(source, key.fingerprint)
 
@@ -223,6 +244,8 @@ class TrustStore:
         entry = self._entry(source, fingerprint)
         if entry.problem:
             raise KeyStoreError(f"cannot approve key {fingerprint}: {entry.problem}")
+        self._refuse_revoked(fingerprint)
+        self._forget_removal(fingerprint)
         approval = approval_of(fingerprint, entry.public_key, time_now())
         self._write(self._approvals, fingerprint, render_approval(approval))
         return self._entry(source, fingerprint)
@@ -235,14 +258,31 @@ class TrustStore:
         """
         if not re.fullmatch(FINGERPRINT, fingerprint):
             raise KeyStoreError(f"{fingerprint!r} is not a fingerprint", hint=_LIST)
-        folders = (self._source("user").folder.path, self._approvals.path)
-        paths = [folder / f"{fingerprint}.toml" for folder in folders]
-        removed = tuple([path for path in paths if _unlink(path)])
-        self._state = None
+        removed = self.withdraw(fingerprint)
         if not removed:
             reason = self._why_not_removable(fingerprint)
             raise KeyStoreError(f"cannot remove key {fingerprint}: {reason}")
+        self._write(self._removed, fingerprint, render_removal(fingerprint, time_now()))
         return removed
+
+    def withdraw(self, fingerprint: str) -> tuple[Path, ...]:
+        """Remove the files of the user that make a key trusted, and return them."""
+        folders = (self._source("user").folder.path, self._approvals.path)
+        paths = [folder / f"{fingerprint}.toml" for folder in folders]
+        self._state = None
+        return tuple([path for path in paths if _unlink(path)])
+
+    def _refuse_revoked(self, fingerprint: str) -> None:
+        self._look()
+        revocation = self.revocation_of(fingerprint)
+        if revocation is not None:
+            raise KeyStoreError(
+                f"cannot trust key {fingerprint}: it was revoked{revocation.words}",
+                hint=f"if that was a mistake, remove {revocation.path}",
+            )
+
+    def _forget_removal(self, fingerprint: str) -> None:
+        _unlink(self._removed.path / f"{fingerprint}.toml")
 
     def _find(self, state: _State, fingerprint: str, place: Place) -> KeyEntry | None:
         if not re.fullmatch(FINGERPRINT, fingerprint):
@@ -253,11 +293,25 @@ class TrustStore:
             for source, listing in zip(self._sources, state.listings, strict=True)
             if fingerprint in listing.stems
         ]
-        return min(
+        best = min(
             found,
             key=lambda entry: (not entry.is_trusted_in(place), bool(entry.problem)),
             default=None,
         )
+        return best if best is None else unless_revoked(best, state.revoked)
+
+    def revocation_of(self, fingerprint: str) -> Revocation | None:
+        """Return who revoked a key, and why; ``None`` if it is not revoked."""
+        path = revoked_by(fingerprint, self._current().revoked)
+        return None if path is None else read_revocation(path)
+
+    def removed_on(self, fingerprint: str) -> str:
+        """Return when the user stopped trusting a key; empty if that did not happen."""
+        try:
+            data = self._removed.look()[1].read(fingerprint)
+            return parse_removal(data, fingerprint)
+        except (KeyFileProblem, EntryFormatError):
+            return ""
 
     def _own_entries(self) -> list[KeyEntry]:
         exists = file_identity(self._own_key_text) is not None
@@ -268,7 +322,7 @@ class TrustStore:
         if entry is None:
             return f"it is not in the trust store; {_LIST}"
         if entry.own:
-            return f"it is your own key; to sign with a new one, remove {self.key_folder}"
+            return "it is your own key; to sign with a new one, run: rye key rotate"
         if entry.space == "project":
             return f"it is not approved, only listed by the project; remove {entry.path}"
         return f"it is part of the bundle {entry.bundle}; uninstall the bundle"

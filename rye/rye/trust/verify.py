@@ -11,6 +11,7 @@ from rye.errors import (
     ChangedError,
     ForgedError,
     KeyStoreError,
+    RevokedKeyError,
     TrustError,
     UnsignedError,
     UntrustedKeyError,
@@ -31,6 +32,7 @@ class Standing(Enum):
     CHANGED = "changed"
     FORGED = "forged"
     UNTRUSTED = "untrusted"
+    REVOKED = "revoked"
 
 
 class Verdict(Record, frozen=True, kw_only=True):
@@ -72,9 +74,9 @@ def judge(file: ItemFile, comment: str, store: TrustStore) -> Verdict:
 def verify_item(file: ItemFile, comment: str, store: TrustStore, item_id: str) -> Verdict:
     """Return the verdict about a trusted item; raise an error for any other.
 
-    Raises :class:`UnsignedError`, :class:`ChangedError`, :class:`ForgedError` or
-    :class:`UntrustedKeyError`, each ending in the command that fixes it, or
-    :class:`KeyStoreError` if the entry of the key in the trust store cannot be used.
+    Raises :class:`UnsignedError`, :class:`ChangedError`, :class:`ForgedError`,
+    :class:`UntrustedKeyError` or :class:`RevokedKeyError`, each ending in the command that fixes
+    it, or :class:`KeyStoreError` if the entry of the key in the trust store cannot be used.
     """
     verdict = judge(file, comment, store)
     if verdict.trusted:
@@ -92,9 +94,14 @@ def refusal(
     sign = f"rye sign {shlex.quote(str(path))}"
     if verdict.standing is Standing.UNTRUSTED:
         return _untrusted(item_id, file, key, store)
+    if verdict.standing is Standing.REVOKED:
+        return _revoked(item_id, file, key, store)
     if verdict.standing is Standing.CHANGED:
+        by_author = changed_by_author(file, comment, store)
         return ChangedError(
-            f"{item_id} was changed after key {key} signed it at {verdict.signed_at}: {path}",
+            f"{item_id} changed since you signed it at {verdict.signed_at}: {path}"
+            if by_author
+            else f"{item_id} was changed after key {key} signed it at {verdict.signed_at}: {path}",
             hint=f"read what changed, then sign it again with: {sign}",
         )
     if verdict.standing is Standing.FORGED:
@@ -115,6 +122,22 @@ def refusal(
     )
 
 
+def changed_by_author(file: ItemFile, comment: str, store: TrustStore) -> bool:
+    """True if the user signed an earlier content of this file, which was changed since.
+
+    A signature line of the user that was copied from another file is not enough.
+    """
+    from rye.trust.signature import split_signature
+    from rye.trust.signed_text import signed_before
+
+    line = split_signature(file.content, comment).line
+    entry = None if line is None else store.find(line.fingerprint, store.place(file.path))
+    if line is None or entry is None or not entry.own or entry.problem:
+        return False
+    key, cache = entry.public_key, store.disk_cache
+    return signed_before(file.path, line.content_hash, comment, key, cache) is not None
+
+
 def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Verdict:
     digest = _hash(content)
     known = _recalled(digest, comment, store, place)
@@ -133,7 +156,7 @@ def _recalled(digest: str, comment: str, store: TrustStore, place: Place) -> Ver
     if entry is None or entry.problem or _hash(entry.public_key) != known["public_key_sha256"]:
         return None
     return Verdict(
-        standing=Standing.TRUSTED if entry.is_trusted_in(place) else Standing.UNTRUSTED,
+        standing=_standing_of_key(entry, place),
         content_hash=known["content_hash"],
         fingerprint=known["fingerprint"],
         signed_at=known["signed_at"],
@@ -153,6 +176,8 @@ def _verified(
     else:
         entry = store.find(line.fingerprint, place)
         standing = _standing_of_signature(line.signed_digest, line.signature, entry, place)
+        if entry is None and store.revocation_of(line.fingerprint) is not None:
+            standing = Standing.REVOKED
         # A valid signature by an untrusted key is remembered as well.
         if entry is not None and not entry.problem and standing is not Standing.FORGED:
             known = {
@@ -181,6 +206,12 @@ def _standing_of_signature(
     # a signature that it did not make.
     if not verify_signature(digest, signature, entry.public_key):
         return Standing.FORGED
+    return _standing_of_key(entry, place)
+
+
+def _standing_of_key(entry: KeyEntry, place: Place) -> Standing:
+    if entry.revoked is not None:
+        return Standing.REVOKED
     return Standing.TRUSTED if entry.is_trusted_in(place) else Standing.UNTRUSTED
 
 
@@ -188,8 +219,34 @@ def _hash(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
+def _removed(item_id: str, file: ItemFile, key: str, removed: str) -> TrustError:
+    import shlex
+
+    return UntrustedKeyError(
+        f"{item_id} is signed by key {key}, which you stopped trusting on {removed[:10]}: "
+        f"{file.path}",
+        hint="get the file signed by somebody whom you trust; or read it, and if you trust it, "
+        f"sign it with: rye sign {shlex.quote(str(file.path))}",
+    )
+
+
+def _revoked(item_id: str, file: ItemFile, key: str, store: TrustStore) -> TrustError:
+    import shlex
+
+    revocation = store.revocation_of(key)
+    words = "" if revocation is None else revocation.words
+    owner = f" of {revocation.owner}" if revocation is not None and revocation.owner else ""
+    return RevokedKeyError(
+        f"{item_id} is signed by key {key}{owner}, which was revoked{words}: {file.path}",
+        hint="get the file from its author, signed again with another key; "
+        f"or read it, and if you trust it, sign it with: rye sign {shlex.quote(str(file.path))}",
+    )
+
+
 def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> TrustError:
     entry = store.find(key, store.place(file.path))
+    if (entry is None or not entry.problem) and (removed := store.removed_on(key)):
+        return _removed(item_id, file, key, removed)
     if entry is None:
         return UntrustedKeyError(
             f"{item_id} is signed by key {key}, which you do not trust: {file.path}",

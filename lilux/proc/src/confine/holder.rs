@@ -133,13 +133,15 @@ fn set_up_mounts(args: &HoldArgs) -> io::Result<()> {
     mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
     let mut covers = Vec::new();
     for path in args.write.iter().map(PathBuf::as_path).chain(pinned(args)) {
-        covers.push(Cover::copy(OsText::from(path.as_os_str()))?);
+        let path = OsText::from(path.as_os_str());
+        let (target, _) = paths::open(&path)?;
+        covers.push(Cover::copy(path, &target)?);
     }
     for path in &args.read_only {
         let path = OsText::from(path.as_os_str());
         // What does not exist cannot be covered; the report says so.
-        if !is_absent(&path)? {
-            let cover = Cover::copy(path)?;
+        if let Some((target, _)) = existing(paths::open_link(&path))? {
+            let cover = Cover::copy(path, &target)?;
             make_read_only(cover.tree.as_raw_fd(), c"", EVERYTHING_BELOW | libc::AT_EMPTY_PATH)?;
             covers.push(cover);
         }
@@ -154,13 +156,13 @@ fn set_up_mounts(args: &HoldArgs) -> io::Result<()> {
 }
 
 impl Cover {
-    fn copy(path: OsText) -> io::Result<Self> {
-        let (fd, _) = paths::open(&path)?;
-        Ok(Self { path, tree: copy_tree(fd.as_raw_fd(), c"")? })
+    fn copy(path: OsText, target: &OwnedFd) -> io::Result<Self> {
+        Ok(Self { path, tree: copy_tree(target.as_raw_fd(), c"")? })
     }
 
+    /// A link is covered by itself: then it cannot be replaced.
     fn put(self) -> io::Result<()> {
-        let (target, _) = paths::open(&self.path)?;
+        let (target, _) = paths::open_link(&self.path)?;
         move_mount(&self.tree, &target)
     }
 }
@@ -168,7 +170,8 @@ impl Cover {
 /// The writable folders that contain a protected path. A job could move such a folder away and put
 /// another one in its place, but a folder that something is mounted on cannot be moved.
 fn pinned(args: &HoldArgs) -> BTreeSet<&Path> {
-    let protected = args.read_only.iter().chain(&args.hidden).filter(|path| path.exists());
+    let protected =
+        args.read_only.iter().chain(&args.hidden).filter(|path| path.symlink_metadata().is_ok());
     protected
         .flat_map(|path| path.ancestors().skip(1))
         .filter(|path| is_inside(path, args))
@@ -188,21 +191,17 @@ fn depth(path: &OsText) -> usize {
     path.as_bytes().split(|&b| b == b'/').filter(|part| !part.is_empty()).count()
 }
 
-fn is_absent(path: &OsText) -> io::Result<bool> {
-    match paths::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(true),
-        Err(error) => Err(error),
-        Ok(_) => Ok(false),
+fn existing<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    match opened {
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(None),
+        opened => opened.map(Some),
     }
 }
 
 /// Covers a file with /dev/null, and a folder with an empty one.
 fn hide(path: &OsText) -> io::Result<()> {
-    if is_absent(path)? {
-        return Ok(());
-    }
-    let (target, identity) = paths::open(path)?;
+    let Some((target, identity)) = existing(paths::open(path))? else { return Ok(()) };
     if identity.is_folder() {
         let flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         let target = CString::new(format!("/proc/self/fd/{}", target.as_raw_fd()))?;

@@ -14,6 +14,8 @@ use crate::tree::linux::with_descendants;
 
 /// How often a tree is measured. A measurement of 50 processes takes less than half a millisecond.
 const INTERVAL: Duration = Duration::from_millis(25);
+/// How often the tree of a process that waits most of the time is measured.
+const LONG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most processes that are measured.
 const MAX_TREE: u64 = 10_000;
@@ -42,6 +44,8 @@ pub fn process_limits(limits: &Limits) -> Vec<ProcessLimit> {
 /// Measures the tree of a job.
 pub struct Watcher {
     limits: Limits,
+    interval: Duration,
+    longest_interval: Duration,
     next: Instant,
 }
 
@@ -60,7 +64,17 @@ impl Watcher {
     pub fn new(limits: Limits) -> Option<Self> {
         let measured =
             limits.memory.is_some() || limits.cpu.is_some() || limits.processes.is_some();
-        measured.then(|| Self { limits, next: Instant::now() + INTERVAL })
+        measured.then(|| Self {
+            limits,
+            interval: INTERVAL,
+            longest_interval: INTERVAL,
+            next: Instant::now() + INTERVAL,
+        })
+    }
+
+    /// Measures less and less often.
+    pub fn relax(&mut self) {
+        self.longest_interval = LONG_INTERVAL;
     }
 
     /// When to measure next.
@@ -74,7 +88,8 @@ impl Watcher {
             return None;
         }
         let exceeded = self.exceeded(root);
-        self.next = Instant::now() + INTERVAL;
+        self.interval = (self.interval * 2).min(self.longest_interval);
+        self.next = Instant::now() + self.interval;
         exceeded
     }
 

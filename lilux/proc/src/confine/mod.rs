@@ -35,6 +35,8 @@ mod profile;
 mod proxy;
 mod report;
 #[cfg(target_os = "linux")]
+mod rooms;
+#[cfg(target_os = "linux")]
 pub mod seccomp;
 
 #[cfg(target_os = "linux")]
@@ -42,19 +44,23 @@ pub use child::ChildSteps;
 pub use hosts::{AllowList, HostError};
 pub use report::{Missing, Part, Report};
 
-use std::sync::Arc;
 #[cfg(target_os = "linux")]
-use std::sync::Mutex;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(target_os = "linux")]
+use std::sync::{Mutex, OnceLock};
 
 use self::folder::PrivateFolder;
 #[cfg(target_os = "linux")]
 use self::limits::{ProcessLimit, process_limits};
 #[cfg(target_os = "linux")]
-use self::profile::{Profile, Room};
+use self::profile::Profile;
 #[cfg(target_os = "linux")]
 use self::proxy::{Proxy, Visit};
-use crate::error::{ConfinementError, Error};
+#[cfg(target_os = "linux")]
+use self::rooms::{Room, Rooms};
+use crate::error::{ConfinementError, Error, PreparedError};
 use crate::platform::Platform;
 use crate::request::Confinement;
 #[cfg(target_os = "linux")]
@@ -95,18 +101,63 @@ pub struct Confined {
 #[cfg(target_os = "linux")]
 struct Applied {
     profile: Arc<Profile>,
-    room: Option<Room>,
+    /// The private folder of the job, and where it belongs.
+    room: Option<(Room, Arc<Rooms>)>,
+    /// For the private folders of the calls of a prepared process, inside its own.
+    inner_rooms: OnceLock<Arc<Rooms>>,
+    /// The prepared process that this is a call of, which is confined at least as long.
+    prepared: Option<Arc<Confined>>,
     limits: Vec<ProcessLimit>,
     /// Dropped with the job, which ends its connections.
-    _visit: Option<Visit>,
+    visit: Option<Visit>,
     closed: Arc<AtomicBool>,
+}
+
+#[cfg(target_os = "linux")]
+impl Applied {
+    /// Occupies a private folder in `rooms`.
+    fn new(
+        profile: Arc<Profile>,
+        rooms: Option<Arc<Rooms>>,
+        tmp: &[OsText],
+        closed: Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
+        let room = match rooms {
+            Some(rooms) => Some((profile.room(&rooms, tmp)?, rooms)),
+            None => None,
+        };
+        let visit = profile.proxy().map(Proxy::visit);
+        let (inner_rooms, prepared, limits) = (OnceLock::new(), None, Vec::new());
+        Ok(Self { profile, room, inner_rooms, prepared, limits, visit, closed })
+    }
+
+    fn variables(&self) -> Vec<(OsText, OsText)> {
+        let folders = self.room.iter().flat_map(|(room, _)| room.folder.variables());
+        let proxy = self.visit.iter().flat_map(|_| proxy::variables());
+        folders.chain(proxy).collect()
+    }
+
+    /// The ruleset that allows the private folder.
+    fn own_ruleset(&self) -> Option<&OwnedFd> {
+        self.room.as_ref().and_then(|(room, _)| room.ruleset.as_ref())
+    }
+
+    /// For the private folders of calls, inside that of the prepared process.
+    fn inner_rooms(&self) -> Option<Arc<Rooms>> {
+        let (room, _) = self.room.as_ref()?;
+        let rooms = || Arc::new(Rooms::new(room.folder.path().to_owned()));
+        Some(Arc::clone(self.inner_rooms.get_or_init(rooms)))
+    }
 }
 
 #[cfg(target_os = "linux")]
 impl Drop for Applied {
     fn drop(&mut self) {
-        if let Some(room) = self.room.take() {
-            self.profile.vacate(room);
+        if let Some(inner) = self.inner_rooms.get() {
+            inner.remove_idle();
+        }
+        if let Some((room, rooms)) = self.room.take() {
+            rooms.vacate(room);
         }
         if self.closed.load(Ordering::SeqCst) {
             self.profile.remove_idle_folders();
@@ -171,12 +222,6 @@ impl Confiner {
     #[cfg(target_os = "linux")]
     fn on_linux(&self, request: &Confinement) -> Result<Confined, Error> {
         let profile = self.profile(request)?;
-        let room = profile.room(&request.tmp)?;
-        let mut variables = room.as_ref().map(|room| room.folder.variables()).unwrap_or_default();
-        let visit = profile.proxy().map(Proxy::visit);
-        if visit.is_some() {
-            variables.extend(proxy::variables());
-        }
         let mut report = profile.report().clone();
         for (part, limit) in request.limits.each() {
             if limit.is_some() {
@@ -184,10 +229,15 @@ impl Confiner {
                 report.add(part, Ok::<_, &str>(mechanism));
             }
         }
-        let limits = process_limits(&request.limits);
-        let closed = Arc::clone(&self.closed);
-        let applied = Some(Applied { profile, room, limits, _visit: visit, closed });
-        Ok(Confined { report, variables, _folder: None, applied })
+        let rooms = profile.rooms().cloned();
+        let mut applied = Applied::new(profile, rooms, &request.tmp, Arc::clone(&self.closed))?;
+        applied.limits = process_limits(&request.limits);
+        Ok(Confined {
+            report,
+            variables: applied.variables(),
+            _folder: None,
+            applied: Some(applied),
+        })
     }
 
     #[cfg(target_os = "linux")]
@@ -234,13 +284,38 @@ impl Confined {
         self.applied.is_some()
     }
 
+    /// The confinement of a call of a prepared process, which has this one. The copy inherits all of
+    /// it, and gives up the private folder of the prepared process for its own.
+    #[cfg(target_os = "linux")]
+    pub fn for_call(self: &Arc<Self>, tmp: &[OsText]) -> Result<Self, Error> {
+        let Some(own) = &self.applied else { return Err(PreparedError::Unsupported.into()) };
+        if !own.profile.is_current() {
+            return Err(PreparedError::PathsChanged.into());
+        }
+        let (profile, closed) = (Arc::clone(&own.profile), Arc::clone(&own.closed));
+        let mut applied = Applied::new(profile, own.inner_rooms(), tmp, closed)
+            .map_err(|error| PreparedError::Confinement(error.to_string()))?;
+        applied.prepared = Some(Arc::clone(self));
+        Ok(Self {
+            report: self.report.clone(),
+            variables: applied.variables(),
+            _folder: None,
+            applied: Some(applied),
+        })
+    }
+
+    /// The ruleset that a copy has to apply to itself.
+    #[cfg(target_os = "linux")]
+    pub fn own_ruleset(&self) -> Option<BorrowedFd<'_>> {
+        self.applied.as_ref().and_then(Applied::own_ruleset).map(AsFd::as_fd)
+    }
+
     /// The steps for the child.
     #[cfg(target_os = "linux")]
     pub fn steps(&self) -> Option<ChildSteps<'_>> {
         let applied = self.applied.as_ref()?;
         let profile = &applied.profile;
-        let own = applied.room.as_ref().and_then(|room| room.ruleset.as_ref());
-        let ruleset = own.or(profile.shared_ruleset());
+        let ruleset = applied.own_ruleset().or(profile.shared_ruleset());
         let (filter, privileges) = (profile.filter(), profile.privileges());
         let limits = &applied.limits;
         Some(ChildSteps::new(profile.namespaces(), limits, ruleset, filter, privileges))

@@ -1,9 +1,10 @@
 //! A compiled confinement, which many jobs share.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use libc::sock_filter;
 
@@ -12,22 +13,20 @@ use super::folder::{self, PrivateFolder};
 use super::landlock::{self, Access, Rule};
 use super::namespaces::{self, Namespaces};
 use super::network::Reach;
-use super::paths::{self, Identity, KnownPath};
+use super::paths::{self, Identity, KnownFolder, KnownPath};
 use super::proxy::{self, Proxy};
+use super::rooms::{Room, Rooms};
 use super::seccomp;
 use super::{Part, Report};
 use crate::error::{ConfinementError, Error, os_message};
 use crate::request::{Confinement, Net};
-use crate::sync::lock;
 use crate::text::OsText;
-
-/// How many private folders each profile keeps for later jobs.
-const MAX_IDLE: usize = 4;
 
 /// Everything of a confinement that does not depend on the single job.
 pub struct Profile {
     request: Confinement,
     known: Vec<KnownPath>,
+    known_folders: Vec<KnownFolder>,
     rules: Vec<Rule>,
     /// For jobs without a private folder; otherwise each job gets its own.
     ruleset: Option<OwnedFd>,
@@ -37,31 +36,28 @@ pub struct Profile {
     privileges: Privileges,
     reach: Reach,
     proxy: Option<Proxy>,
-    folders: Option<PathBuf>,
-    /// Private folders of jobs that did not use them.
-    idle: Mutex<Vec<Room>>,
+    rooms: Option<Arc<Rooms>>,
     report: Report,
-}
-
-/// A private folder and the ruleset that allows it.
-pub struct Room {
-    /// The folder.
-    pub folder: PrivateFolder,
-    /// `None` if there is no Landlock.
-    pub ruleset: Option<OwnedFd>,
 }
 
 impl Profile {
     /// Compiles a request.
     pub fn compile(request: &Confinement) -> Result<Self, Error> {
         let mut known = Vec::new();
+        let mut only_read: BTreeMap<PathBuf, Vec<KnownPath>> = BTreeMap::new();
         let mut rules = Vec::new();
         let mut absent = Vec::new();
         for (name, listed) in request.paths() {
             for path in listed {
                 let opened = open(name, path)?;
                 let identity = opened.as_ref().map(|(_, identity)| *identity);
-                known.push(KnownPath::new(path, identity));
+                let one = KnownPath::new(path, identity);
+                match Path::new(path.as_os_str()).parent() {
+                    Some(folder) if matches!(name, "read" | "execute") => {
+                        only_read.entry(folder.to_owned()).or_default().push(one);
+                    }
+                    _ => known.push(one),
+                }
                 match (opened, access(name)) {
                     (Some((fd, identity)), Some(access)) => {
                         rules.push(Rule { fd, is_folder: identity.is_folder(), access });
@@ -71,6 +67,10 @@ impl Profile {
                 }
             }
         }
+        let known_folders = only_read
+            .into_iter()
+            .map(|(folder, paths)| KnownFolder::new(&OsText::from(folder.as_os_str()), paths))
+            .collect();
         let folders = if request.tmp.is_empty() { None } else { Some(folder::parent()?) };
         if let Some(parent) = &folders {
             let path = OsText::from(parent.as_os_str());
@@ -99,6 +99,7 @@ impl Profile {
         let mut profile = Self {
             request: request.clone(),
             known,
+            known_folders,
             rules,
             ruleset: None,
             landlock: landlock.ok(),
@@ -107,11 +108,10 @@ impl Profile {
             privileges,
             reach,
             proxy,
-            folders,
-            idle: Mutex::default(),
+            rooms: folders.map(|parent| Arc::new(Rooms::new(parent))),
             report,
         };
-        if profile.folders.is_none() {
+        if profile.rooms.is_none() {
             profile.ruleset = profile.make_ruleset(None)?;
             // The ruleset refers to the files by itself.
             profile.rules = Vec::new();
@@ -127,6 +127,7 @@ impl Profile {
     /// True if its paths still name the same files.
     pub fn is_current(&self) -> bool {
         self.known.iter().all(KnownPath::is_unchanged)
+            && self.known_folders.iter().all(KnownFolder::is_unchanged)
     }
 
     /// The ruleset that all jobs share, if they do.
@@ -134,34 +135,29 @@ impl Profile {
         self.ruleset.as_ref()
     }
 
-    /// A private folder with a folder for each variable, if the jobs have one.
-    pub fn room(&self, variables: &[OsText]) -> Result<Option<Room>, Error> {
-        let Some(parent) = &self.folders else { return Ok(None) };
-        let fits = |room: Room| room.folder.has(variables).then_some(room);
-        if let Some(room) = lock(&self.idle).pop().and_then(fits) {
-            return Ok(Some(room));
+    /// Where the private folders of its jobs are, if they have one.
+    pub fn rooms(&self) -> Option<&Arc<Rooms>> {
+        self.rooms.as_ref()
+    }
+
+    /// A private folder with a folder for each variable.
+    pub fn room(&self, rooms: &Rooms, variables: &[OsText]) -> Result<Room, Error> {
+        if let Some(room) = rooms.take(variables) {
+            return Ok(room);
         }
-        let folder = PrivateFolder::new(parent, variables)?;
+        let folder = PrivateFolder::new(rooms.parent(), variables)?;
         let path = OsText::from(folder.path().as_os_str());
         let fail = |error| ConfinementError::Path("tmp", path.clone(), error);
         let (fd, _) = paths::open(&path).map_err(fail)?;
         let rule = Rule { fd, is_folder: true, access: Access::Write };
-        Ok(Some(Room { folder, ruleset: self.make_ruleset(Some(&rule))? }))
-    }
-
-    /// Takes back the private folder of a job that has ended. It is removed if the job used it.
-    pub fn vacate(&self, room: Room) {
-        if room.folder.is_untouched() {
-            let mut idle = lock(&self.idle);
-            if idle.len() < MAX_IDLE {
-                idle.push(room);
-            }
-        }
+        Ok(Room { folder, ruleset: self.make_ruleset(Some(&rule))? })
     }
 
     /// Removes the private folders that no job has.
     pub fn remove_idle_folders(&self) {
-        lock(&self.idle).clear();
+        if let Some(rooms) = &self.rooms {
+            rooms.remove_idle();
+        }
     }
 
     fn make_ruleset(&self, extra: Option<&Rule>) -> Result<Option<OwnedFd>, Error> {
@@ -222,7 +218,9 @@ fn access(name: &str) -> Option<Access> {
 
 /// Opens a path. One that does not exist is `None`, except for `write`: the job could not create it.
 fn open(name: &'static str, path: &OsText) -> Result<Option<(OwnedFd, Identity)>, Error> {
-    match paths::open(path) {
+    // A job may not replace a read-only path, and so not a link either.
+    let opened = if name == "read_only" { paths::open_link(path) } else { paths::open(path) };
+    match opened {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if name != "write" && is_absent(&error) => Ok(None),
         Err(error) => Err(ConfinementError::Path(name, path.clone(), error).into()),

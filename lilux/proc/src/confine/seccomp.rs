@@ -117,6 +117,17 @@ fn entries(reach: Reach, unix: bool) -> Vec<(u32, Code)> {
             libc::SYS_prlimit64,
             Code::if_argument(0, u32::MAX, 0, allow.clone(), Code::if_zero(2, &allow, &refuse)),
         ),
+        // A job adopts what its processes leave behind, so that its limits count the whole tree.
+        (
+            libc::SYS_prctl,
+            Code::if_argument(
+                0,
+                u32::MAX,
+                libc::PR_SET_CHILD_SUBREAPER.unsigned_abs(),
+                Code::if_zero(1, &refuse, &allow),
+                allow.clone(),
+            ),
+        ),
         (libc::SYS_socket, socket(reach, unix)),
     ]);
     if !unix {
@@ -206,6 +217,7 @@ mod tests {
         let special = [
             libc::SYS_clone3,
             libc::SYS_clone,
+            libc::SYS_prctl,
             libc::SYS_prlimit64,
             libc::SYS_socket,
             libc::SYS_socketpair,
@@ -285,6 +297,16 @@ mod tests {
         let allowed: Vec<u64> = (0..16).filter(|&kind| pair(false, kind | 0o2_000_000)).collect();
         assert_eq!(allowed, [1, 5]);
         assert!(pair(true, 2));
+    }
+
+    #[test]
+    fn a_job_cannot_stop_adopting_its_orphans() {
+        let prctl = |option: i32, value| {
+            with(libc::SYS_prctl, [u64::from(option.unsigned_abs()), value, 0, 0, 0, 0])
+        };
+        assert_eq!(prctl(libc::PR_SET_CHILD_SUBREAPER, 0), failed(EPERM));
+        assert_eq!(prctl(libc::PR_SET_CHILD_SUBREAPER, 1), ALLOWED);
+        assert_eq!(prctl(libc::PR_SET_PDEATHSIG, 0), ALLOWED);
     }
 
     #[test]

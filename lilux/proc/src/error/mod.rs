@@ -3,8 +3,10 @@
 //! Messages name the field, the path or the process, but never a value that could be a secret.
 
 mod confinement;
+mod prepared;
 
 pub use confinement::ConfinementError;
+pub use prepared::PreparedError;
 
 use std::ffi::CString;
 use std::fmt;
@@ -30,6 +32,8 @@ pub enum ErrorKind {
     UnknownOperation,
     /// The request is valid, but the machine cannot do it now.
     Unavailable,
+    /// A prepared process cannot take the call, which has had no effect. It can be run instead.
+    NotPrepared,
     /// A defect of this program.
     Internal,
 }
@@ -130,6 +134,8 @@ pub enum Error {
 
     /// The job cannot be confined.
     Confinement(ConfinementError),
+    /// A prepared process cannot be used.
+    Prepared(PreparedError),
 
     // Ending a job early.
     /// The job exceeded this limit.
@@ -184,6 +190,8 @@ impl Error {
             | Self::StdinFile(..)
             | Self::IdInUse(_) => ErrorKind::InvalidRequest,
             Self::Confinement(error) if error.is_invalid_request() => ErrorKind::InvalidRequest,
+            Self::Prepared(error) if error.is_invalid_request() => ErrorKind::InvalidRequest,
+            Self::Prepared(_) => ErrorKind::NotPrepared,
             Self::UnknownOperation => ErrorKind::UnknownOperation,
             Self::Internal => ErrorKind::Internal,
             _ => ErrorKind::Unavailable,
@@ -270,11 +278,10 @@ impl fmt::Display for Error {
                 write!(f, "{role} {}: not a regular file or a device", path.display())
             }
             Self::Confinement(error) => error.fmt(f),
-            Self::LimitExceeded(part, limit) => write!(
-                f,
-                "Command ended: it used more than {limit} {}",
-                part.unit()
-            ),
+            Self::Prepared(error) => error.fmt(f),
+            Self::LimitExceeded(part, limit) => {
+                write!(f, "Command ended: it used more than {limit} {}", part.unit())
+            }
             Self::TimedOut(seconds) => write!(f, "Command timed out after {seconds} seconds"),
             Self::Cancelled => f.write_str("Command cancelled"),
             Self::NotPermitted(pid) => {
@@ -316,6 +323,12 @@ impl From<io::Error> for Error {
 impl From<ConfinementError> for Error {
     fn from(error: ConfinementError) -> Self {
         Self::Confinement(error)
+    }
+}
+
+impl From<PreparedError> for Error {
+    fn from(error: PreparedError) -> Self {
+        Self::Prepared(error)
     }
 }
 

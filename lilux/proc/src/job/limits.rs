@@ -1,5 +1,6 @@
 //! The limits of a confined job while it runs.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 #[cfg(target_os = "linux")]
@@ -7,11 +8,14 @@ use crate::confine::limits::Watcher;
 use crate::confine::{Confined, Part, Report};
 use crate::error::Error;
 use crate::launch::{Child, Ended, Launcher};
+use crate::prepared::PreparedCall;
+#[cfg(target_os = "linux")]
+use crate::request::Start;
 use crate::request::{Exec, Limits};
 
 /// The confinement of a running job. Its private folder is removed when it is dropped.
 pub struct Confinement {
-    confined: Confined,
+    confined: Arc<Confined>,
     limits: Limits,
     #[cfg(target_os = "linux")]
     watcher: Option<Watcher>,
@@ -21,16 +25,36 @@ impl Confinement {
     /// Prepares the confinement of a job, if it has one.
     pub fn prepare(exec: &Exec, launcher: &Launcher) -> Result<Option<Self>, Error> {
         let Some(request) = &exec.confinement else { return Ok(None) };
-        let confined = launcher.confiner.confine(request)?;
-        let limits = request.limits;
+        let mut own = Self::new(launcher.confiner.confine(request)?, request.limits);
+        #[cfg(target_os = "linux")]
+        if exec.start == Start::Prepare {
+            // Once it is prepared, it only waits.
+            own.watcher.iter_mut().for_each(Watcher::relax);
+        }
+        Ok(Some(own))
+    }
+
+    /// The confinement of a call of a prepared process.
+    pub fn of_call(exec: &Exec, call: &PreparedCall) -> Result<Option<Self>, Error> {
+        let limits = exec.confinement.as_ref().map(|request| request.limits).unwrap_or_default();
+        let confined = call.confine(exec.confinement.as_deref())?;
+        Ok(confined.map(|confined| Self::new(confined, limits)))
+    }
+
+    fn new(confined: Confined, limits: Limits) -> Self {
         #[cfg(target_os = "linux")]
         let watcher = confined.is_watched().then(|| Watcher::new(limits)).flatten();
-        Ok(Some(Self {
-            confined,
+        Self {
+            confined: Arc::new(confined),
             limits,
             #[cfg(target_os = "linux")]
             watcher,
-        }))
+        }
+    }
+
+    /// For the calls of a prepared process.
+    pub fn shared(&self) -> Arc<Confined> {
+        Arc::clone(&self.confined)
     }
 
     /// For the launch.

@@ -5,6 +5,7 @@ mod control;
 mod ends;
 mod input;
 mod limits;
+mod start;
 
 pub use control::{Control, EndRequest};
 pub use input::Piece;
@@ -17,12 +18,14 @@ use rustix::process::Signal;
 
 use self::ends::{Ends, Outputs};
 use self::limits::Confinement;
+use self::start::not_started;
 use crate::autopsy::{self, Autopsy, Mask};
 use crate::clock::wait_for;
 use crate::confine::Part;
 use crate::error::Error;
 use crate::launch::{Child, Ended, Launcher};
 use crate::observe::Observer;
+use crate::prepared::{PreparedCall, PreparedProcesses};
 use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
 use crate::request::{AutopsyWhen, Exec, seconds};
 use crate::streams::Chunks;
@@ -61,38 +64,26 @@ pub struct Context<'a> {
     pub control: &'a Control,
     /// Receives output and messages while the job runs, if the request asks for that.
     pub chunks: Option<&'a dyn Chunks>,
+    /// The prepared processes of the connection, and the id of this request.
+    pub prepared: Option<(&'a PreparedProcesses, u64)>,
 }
 
-/// Runs a job until its process and everything that it started have ended.
-pub fn run(exec: Exec, input: Vec<u8>, context: &Context<'_>, watch: &mut dyn Watch) -> Finished {
+/// Runs a job until its process and everything that it started have ended. Fails only if a prepared
+/// process cannot be used, before anything has happened.
+pub fn run(
+    exec: Exec,
+    input: Vec<u8>,
+    context: &Context<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Finished, Error> {
     let began = Instant::now();
-    let checked = exec.program.check_command();
-    match checked.and_then(|()| Job::start(exec, input, context).map_err(Error::start)) {
-        Ok(job) => job.run_to_end(began, watch),
-        Err(error) => not_started(&error, began),
+    if let Err(error) = exec.program.check_command() {
+        return Ok(not_started(&error, began));
     }
-}
-
-fn not_started(error: &Error, began: Instant) -> Finished {
-    Finished {
-        report: ExecReport {
-            success: false,
-            return_code: -1,
-            duration_ms: milliseconds(began.elapsed()),
-            pid: None,
-            timed_out: false,
-            cancelled: false,
-            signal: None,
-            truncated: Truncated::default(),
-            tree: TreeReport::empty(KnownBy::NotStarted),
-            file_error: None,
-            limit: None,
-            confinement: None,
-            autopsy: None,
-            observation: None,
-        },
-        stdout: Vec::new(),
-        stderr: vec![error.to_string().into_bytes()],
+    match Job::start(exec, input, context) {
+        Ok(job) => Ok(job.run_to_end(began, watch)),
+        Err(error @ Error::Prepared(_)) => Err(error),
+        Err(error) => Ok(not_started(&Error::start(error), began)),
     }
 }
 
@@ -124,6 +115,8 @@ struct Job<'a> {
     exec: Exec,
     child: Child,
     confinement: Option<Confinement>,
+    /// Dropped when the process has been reaped.
+    _call: Option<PreparedCall>,
     observer: Option<Observer>,
     ends: Ends,
     phase: Phase,
@@ -133,34 +126,7 @@ struct Job<'a> {
     autopsy: Option<Autopsy>,
 }
 
-impl<'a> Job<'a> {
-    fn start(exec: Exec, input: Vec<u8>, context: &'a Context<'a>) -> Result<Self, Error> {
-        let (ends, child_ends) = Ends::open(&exec, input)?;
-        let confinement = Confinement::prepare(&exec, context.launcher)?;
-        let confined = confinement.as_ref().map(Confinement::confined);
-        let bond = context.supervision.bond();
-        let (platform, program) = (context.launcher.platform, &exec.program);
-        let mut observer = exec.observe.then(|| Observer::new(platform, program)).transpose()?;
-        let stdio = child_ends.stdio(&exec.dialogue);
-        let child = context.launcher.launch(program, stdio, bond, confined, observer.as_ref())?;
-        observer.iter_mut().for_each(Observer::launched);
-        context.supervision.started(&child);
-        let deadline = exec.timeout.map(|timeout| Instant::now() + seconds(timeout));
-        Ok(Self {
-            context,
-            exec,
-            child,
-            confinement,
-            observer,
-            ends,
-            phase: Phase::Running,
-            deadline,
-            descendants_ended: 0,
-            descendants_complete: true,
-            autopsy: None,
-        })
-    }
-
+impl Job<'_> {
     fn run_to_end(mut self, began: Instant, watch: &mut dyn Watch) -> Finished {
         let mut given_up = false;
         while !given_up && !self.wait_and_move(watch) {

@@ -38,6 +38,12 @@ impl Child {
         Self { pid, exit }
     }
 
+    /// Takes over a process that is already running.
+    #[cfg(target_os = "linux")]
+    pub fn adopted(pid: Pid, pidfd: OwnedFd) -> Self {
+        Self::new(pid, ExitNotice::Pidfd(pidfd))
+    }
+
     /// The pid as a number.
     pub fn raw_pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()

@@ -94,20 +94,7 @@ impl Launcher {
         confined: Option<&Confined>,
         observer: Option<&Observer>,
     ) -> Result<Child, Error> {
-        let mut env = self.environment(program);
-        if let Some(confined) = confined {
-            env.retain(|(name, _)| confined.variables.iter().all(|(set, _)| set != name));
-            env.extend(confined.variables.iter().cloned());
-        }
-        if let Some((fd, variable)) = stdio.channel {
-            let number = match self.platform {
-                #[cfg(target_os = "linux")]
-                Platform::Linux => linux::CHANNEL,
-                Platform::Portable => fd.as_raw_fd(),
-            };
-            env.retain(|(name, _)| name != variable);
-            env.push((variable.clone(), OsText::from(number.to_string().as_str())));
-        }
+        let env = self.complete_environment(program, stdio, confined);
         let invocation = Invocation::new(program, env);
         let _slot = self.slots.acquire();
         match self.platform {
@@ -124,7 +111,29 @@ impl Launcher {
         }
     }
 
-    /// The complete environment of a new process.
+    /// The environment of a new process, with the variables of its confinement and its channel.
+    pub fn complete_environment(
+        &self,
+        program: &Program,
+        stdio: Stdio<'_>,
+        confined: Option<&Confined>,
+    ) -> Vec<(OsText, OsText)> {
+        let mut env = self.environment(program);
+        for (name, value) in confined.iter().flat_map(|confined| &confined.variables) {
+            set(&mut env, name.clone(), value.clone());
+        }
+        if let Some((fd, variable)) = stdio.channel {
+            let number = match self.platform {
+                #[cfg(target_os = "linux")]
+                Platform::Linux => linux::CHANNEL,
+                Platform::Portable => fd.as_raw_fd(),
+            };
+            set(&mut env, variable.clone(), OsText::from(number.to_string().as_str()));
+        }
+        env
+    }
+
+    /// The environment that the request gives to a new process.
     pub fn environment(&self, program: &Program) -> Vec<(OsText, OsText)> {
         let given = &program.env.0;
         if program.env_mode == EnvMode::Exact {
@@ -136,4 +145,9 @@ impl Launcher {
             .chain(given.iter().cloned())
             .collect()
     }
+}
+
+fn set(env: &mut Vec<(OsText, OsText)>, name: OsText, value: OsText) {
+    env.retain(|(other, _)| *other != name);
+    env.push((name, value));
 }

@@ -16,7 +16,7 @@ const MAX_PATHS: usize = 256;
 ///
 /// Paths are absolute and contain no symbolic link: a link that one job has put into a folder that it
 /// may write would otherwise widen what the next job may touch.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Confinement {
     /// Files and folders to read. One that does not exist is skipped.

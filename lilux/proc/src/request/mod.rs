@@ -10,7 +10,7 @@ pub use confinement::{Confinement, Limits, Net};
 pub use operations::{
     AutopsyWhen, Background, DEFAULT_JOB_GRACE, DEFAULT_KILL_GRACE, DEFAULT_OUTPUT_LIMIT,
     DEFAULT_TIMEOUT, Dialogue, Exec, Input, InputStream, Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS,
-    Spawn, Status, seconds,
+    Spawn, Start, Status, seconds,
 };
 pub use program::{EnvMap, EnvMode, Program};
 

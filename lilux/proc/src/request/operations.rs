@@ -8,7 +8,7 @@ use serde::de::MapAccess;
 use super::checks::{check_pid, check_seconds, check_text, check_variable};
 use super::fields::{Fields, from_json};
 use super::{Confinement, Program};
-use crate::error::{ConfinementError, Error};
+use crate::error::{ConfinementError, Error, PreparedError};
 use crate::text::OsText;
 
 /// Bytes kept of each output stream by default.
@@ -35,6 +35,19 @@ pub enum Background {
     End,
     /// Let them run. (A timeout or a cancel still ends the whole tree.)
     Keep,
+}
+
+/// How the process of a job comes into being.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// The program is executed.
+    #[default]
+    Program,
+    /// The program is executed, and becomes a prepared process.
+    Prepare,
+    /// The prepared process with this id is copied.
+    Prepared(u64),
 }
 
 /// When the processes of a job are looked at before they are ended.
@@ -83,6 +96,8 @@ pub struct Exec {
     pub observe: bool,
     /// See [`Dialogue`].
     pub dialogue: Dialogue,
+    /// See [`Start`].
+    pub start: Start,
 }
 
 /// What stays open for [`Input`] while the job runs.
@@ -112,6 +127,7 @@ impl Default for Exec {
             autopsy_budget: DEFAULT_AUTOPSY_BUDGET,
             observe: false,
             dialogue: Dialogue::default(),
+            start: Start::default(),
         }
     }
 }
@@ -149,6 +165,20 @@ impl Exec {
         if self.observe && self.background == Background::Keep {
             return Err(ConfinementError::ObservedBackground.into());
         }
+        if self.start != Start::Program {
+            // The calls of a prepared process would be noted as its own.
+            if self.observe {
+                return Err(PreparedError::Combination("observe").into());
+            }
+            if self.background == Background::Keep {
+                return Err(PreparedError::Combination("background: keep").into());
+            }
+        }
+        // Its channel is for the calls.
+        if self.start == Start::Prepare && (self.dialogue.stdin || self.dialogue.channel.is_some())
+        {
+            return Err(PreparedError::Combination("input or channel").into());
+        }
         Ok(self)
     }
 }
@@ -158,7 +188,7 @@ impl Fields for Exec {
         Program::NAMES[0],
         &["stdin", "timeout", "grace", "output_limit", "stream", "capture", "background"],
         &["stdout_file", "stderr_file", "autopsy", "autopsy_budget", "confinement", "observe"],
-        &["input", "channel"],
+        &["input", "channel", "start"],
     ];
 
     fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
@@ -178,6 +208,7 @@ impl Fields for Exec {
             "observe" => self.observe = map.next_value()?,
             "input" => self.dialogue.stdin = map.next_value()?,
             "channel" => self.dialogue.channel = map.next_value()?,
+            "start" => self.start = map.next_value()?,
             _ => return self.program.read(name, map),
         }
         Ok(true)

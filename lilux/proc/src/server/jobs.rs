@@ -1,7 +1,7 @@
 //! The running jobs of a connection.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use crate::error::Error;
@@ -15,20 +15,27 @@ pub struct RunningJobs(Mutex<State>);
 #[derive(Default)]
 struct State {
     running: HashMap<u64, Arc<Control>>,
+    /// The prepared processes among them, which only wait.
+    prepared: HashSet<u64>,
     closing: bool,
 }
 
 /// The answer to a new job.
 pub enum Admission {
-    /// It may start. This many jobs are running now.
+    /// It may start. This many jobs are running now, without prepared processes.
     Admitted(usize),
     /// The connection is closing.
     Closing,
 }
 
 impl RunningJobs {
-    /// Adds a job.
-    pub fn admit(&self, id: u64, control: &Arc<Control>) -> Result<Admission, Error> {
+    /// Adds a job; `prepare` if it becomes a prepared process.
+    pub fn admit(
+        &self,
+        id: u64,
+        control: &Arc<Control>,
+        prepare: bool,
+    ) -> Result<Admission, Error> {
         let mut state = lock(&self.0);
         if state.closing {
             return Ok(Admission::Closing);
@@ -36,7 +43,10 @@ impl RunningJobs {
         match state.running.entry(id) {
             Entry::Vacant(free) => {
                 free.insert(Arc::clone(control));
-                Ok(Admission::Admitted(state.running.len()))
+                if prepare {
+                    state.prepared.insert(id);
+                }
+                Ok(Admission::Admitted(state.running.len() - state.prepared.len()))
             }
             Entry::Occupied(_) => Err(Error::IdInUse(id)),
         }
@@ -46,6 +56,7 @@ impl RunningJobs {
     pub fn remove(&self, id: u64) -> bool {
         let mut state = lock(&self.0);
         state.running.remove(&id);
+        state.prepared.remove(&id);
         state.closing
     }
 

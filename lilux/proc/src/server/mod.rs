@@ -22,6 +22,7 @@ use crate::frame::{FrameReader, MAX_REQUEST};
 use crate::job::Watch;
 use crate::launch::Launcher;
 use crate::outbox::Outbox;
+use crate::prepared::PreparedProcesses;
 use crate::sync::lock;
 use crate::tree::Supervision;
 #[cfg(target_os = "linux")]
@@ -55,6 +56,7 @@ pub struct Server {
     /// Starts processes that may outlive this one. `None` if this process is the keeper.
     keeper: Option<Arc<Outbox>>,
     jobs: RunningJobs,
+    prepared: PreparedProcesses,
     guarded: GuardedGroups,
     /// Threads that wait for their turn to read, or read.
     waiting: AtomicUsize,
@@ -88,6 +90,7 @@ impl Server {
             supervision: parts.supervision,
             keeper: parts.keeper,
             jobs: RunningJobs::default(),
+            prepared: PreparedProcesses::default(),
             guarded: GuardedGroups::default(),
             waiting: AtomicUsize::new(0),
             max_idle: max_idle(),

@@ -13,7 +13,7 @@ use crate::frame::Frame;
 use crate::job::{self, Context, Control, EndRequest, Piece, Watch};
 use crate::platform::Platform;
 use crate::process;
-use crate::request::{self, Background, Exec, Input, Operation};
+use crate::request::{self, Background, Exec, Input, Operation, Start};
 use crate::streams::Chunks;
 use crate::wake::Waker;
 
@@ -115,8 +115,9 @@ impl Server {
             return Err(Error::Busy);
         }
         let control = Arc::new(Control::new(waker.clone()));
-        match self.jobs.admit(id, &control)? {
-            Admission::Admitted(1) if !turn.has_more() => {}
+        let prepare = exec.start == Start::Prepare;
+        match self.jobs.admit(id, &control, prepare)? {
+            Admission::Admitted(1) if !turn.has_more() && !prepare => {}
             Admission::Admitted(_) => turn.hand_over(),
             // The end of the connection is the answer.
             Admission::Closing => return Ok(()),
@@ -129,6 +130,7 @@ impl Server {
             supervision: &self.supervision,
             control: &control,
             chunks: chunks.as_ref().map(|chunks| chunks as &dyn Chunks),
+            prepared: Some((&self.prepared, id)),
         };
         let finished =
             catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &context, &mut turn)));
@@ -139,7 +141,13 @@ impl Server {
             }
             return Ok(());
         }
-        self.answers.exec_result(id, finished.map_err(|_| Error::Internal)?);
+        match finished.unwrap_or(Err(Error::Internal)) {
+            Ok(finished) => self.answers.exec_result(id, finished),
+            Err(error) => self.answers.refuse(id, &error),
+        }
+        if prepare {
+            self.prepared.end(id);
+        }
         Ok(())
     }
 

@@ -203,7 +203,7 @@ pub fn end_below_group(leader: Pid) {
 }
 
 /// Reaps the zombies among the calling thread's own children.
-fn reap_own_children() {
+pub fn reap_own_children() {
     loop {
         // SAFETY: no status is requested. __WNOTHREAD, which rustix does not have, excludes the
         // jobs, which are children of other threads.

@@ -15,27 +15,33 @@ if TYPE_CHECKING:
     from rye.cli.doctor.checks import Finding
     from rye.context import Context
 
-_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+_COLOURS = {"ok": "green", "fixed": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command()
+@click.option("--fix", is_flag=True, help="Fix what can be fixed safely.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def command(invocation: Invocation, as_json: bool) -> None:
+def command(invocation: Invocation, fix: bool, as_json: bool) -> None:
     """Find problems with your setup, and how to fix them.
 
     Checks the helper lilux-proc, your key and the trust store, the directories, the interpreter of
-    each runtime, the metadata of all items, and the tools of the project as `rye check` does.
-    Nothing is changed, and no tool is run. The exit code is 1 if there is a problem. A missing
-    program that no tool needs is only a warning.
+    each runtime, the metadata of all items, and the tools of the project as `rye check` does. No
+    tool is run. The exit code is 1 if there is a problem. A missing program that no tool needs is
+    only a warning.
+
+    --fix removes the access of others to your key, creates missing directories, and removes
+    outdated caches and the lockfiles of tools that do not exist. It never makes anything trusted.
+    Without --fix, nothing is changed.
 
     \b
     Examples:
       rye doctor
+      rye doctor --fix
       rye doctor --json
     """
     found = []
-    for finding in _findings(invocation.context):
+    for finding in _findings(invocation.context, fix=fix):
         found.append(finding)
         if not as_json:
             _print(finding)
@@ -49,7 +55,7 @@ def command(invocation: Invocation, as_json: bool) -> None:
         raise click.exceptions.Exit(OTHER)
 
 
-def _findings(context: Context) -> Iterator[Finding]:
+def _findings(context: Context, *, fix: bool) -> Iterator[Finding]:
     from lilux.primitives.errors import LiluxError
 
     from rye.cli.doctor.checks import check_items, check_machine, check_trust, problem
@@ -57,6 +63,8 @@ def _findings(context: Context) -> Iterator[Finding]:
     from rye.cli.doctor.tools import check_tools
     from rye.errors import RyeError
 
+    # Before the checks, which then see what was fixed.
+    yield from _fixes(context, fix=fix)
     checks = {
         "machine": check_machine,
         "trust": check_trust,
@@ -69,6 +77,23 @@ def _findings(context: Context) -> Iterator[Finding]:
             yield from check(context)
         except (RyeError, LiluxError, OSError) as error:
             yield problem(subject, f"the check failed: {error}")
+
+
+def _fixes(context: Context, *, fix: bool) -> Iterator[Finding]:
+    from rye.cli.doctor.checks import Finding, problem
+    from rye.cli.doctor.fixes import fixes
+
+    for one in list(fixes(context)):
+        if not fix:
+            if not one.is_usual:
+                yield one.finding()
+            continue
+        try:
+            one.apply()
+        except OSError as error:
+            yield problem(one.subject, f"{one.wrong}; cannot fix it: {error.strerror}")
+        else:
+            yield Finding("fixed", one.subject, one.done, one.after)
 
 
 def _print(finding: Finding) -> None:

@@ -109,7 +109,7 @@ def _serve_stdio(context: Context, settings: ServerSettings) -> signal.Signals |
         click.echo(f"{message}an agent, see `rye mcp --help`", err=True)
     # Before all imports, so that no imported module can write to the connection.
     wire = claim_standard_streams()
-    _require_sdk()
+    _prepare("watchfiles")
     import asyncio
 
     from rye.mcp.stdio import serve_stdio
@@ -138,7 +138,7 @@ def _serve_http(
     listener = open_listener(parse_address(http))
     with listener.socket:
         require_token(listener, token)
-        _require_sdk()
+        _prepare("mcp", "watchfiles")
         import asyncio
 
         from rye.mcp.http import Access, serve_http
@@ -182,10 +182,10 @@ def _print_config(
     click.echo(plain(config.advice), err=True)
 
 
-def _require_sdk() -> None:
+def _prepare(*packages: str) -> None:
     from rye.mcp.process import log_to_stderr, require_packages
 
-    require_packages()
+    require_packages(*packages)
     log_to_stderr()
 
 

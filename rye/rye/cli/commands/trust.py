@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 import click
 
 from rye.cli.commands.trust_project import project_command
-from rye.cli.completion import complete_fingerprint
+from rye.cli.completion import complete_fingerprint, complete_unapproved
 from rye.cli.invocation import Invocation
-from rye.cli.output.errors import print_error
+from rye.cli.output.errors import exit_code, print_error
 from rye.cli.output.printing import display, plain, print_json, print_table, shorten_paths
+from rye.errors import KeyStoreError, RyeError
+from rye.trust.key_source import OWN_NAME
 
 if TYPE_CHECKING:
+    from rye.context import Context
     from rye.trust.key_source import KeyEntry
+    from rye.trust.store import TrustStore
+
+NOT_APPROVED = "not approved"
 
 
 @click.group()
@@ -29,6 +35,7 @@ def command() -> None:
     Examples:
       rye trust list
       rye trust add alice.pem --owner alice@example.org
+      rye trust export > team-keys.toml
       rye trust share --owner bob@example.org
       rye trust remove 4be1c20d9a7f3358
       rye trust project
@@ -56,8 +63,9 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
     if as_json:
         print_json([_as_json(entry) for entry in entries])
     elif entries:
-        print_table([_row(entry) for entry in entries])
-        if any(not entry.trusted and not entry.problem for entry in entries):
+        states = [_state(entry, store) for entry in entries]
+        print_table([_row(entry, state) for entry, state in zip(entries, states, strict=True)])
+        if NOT_APPROVED in states:
             click.echo(
                 "\nif you know the owner of a key, approve it with: rye trust add FINGERPRINT",
                 err=True,
@@ -69,47 +77,95 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
 
 
 @command.command("add")
-@click.argument("key", metavar="PATH|FINGERPRINT")
+@click.argument(
+    "keys",
+    metavar="PATH|FINGERPRINT...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_unapproved,
+)
 @click.option("--owner", help="The owner of the key, if the file does not name one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def add(invocation: Invocation, key: str, owner: str | None, as_json: bool) -> None:
-    """Trust a key.
+def add(invocation: Invocation, keys: tuple[str, ...], owner: str | None, as_json: bool) -> None:
+    """Trust keys.
 
-    PATH is the owner's public_key.pem, or a .toml file from another trust store. FINGERPRINT
-    approves a key that this project lists in .ai/trusted_keys. Make sure that you know the owner:
-    what they sign can run with all your permissions.
+    PATH is the owner's public_key.pem, a .toml file from another trust store, or what `rye trust
+    export` printed. FINGERPRINT approves a key that this project lists in .ai/trusted_keys. Make
+    sure that you know the owners: what they sign can run with all your permissions.
+
+    A key that cannot be trusted is reported, and the others are added.
 
     \b
     Examples:
       rye trust add alice.pem --owner alice@example.org
-      rye trust add 4be1c20d9a7f3358
+      rye trust add 4be1c20d9a7f3358 9c02e6a1b35d7f40
+      rye trust add team-keys.toml
     """
-    import re
-
-    from rye.errors import KeyStoreError
-    from rye.trust.key_format import FINGERPRINT
-    from rye.trust.operations import trust_add, trust_list
+    if owner is not None and len(keys) > 1:
+        raise click.UsageError("--owner is only for a single key")
+    from rye.trust.operations import trust_list
 
     context = invocation.context
+    trusted = {entry.fingerprint for entry in trust_list(context) if entry.is_trusted_in(())}
+    added: list[KeyEntry] = []
+    errors: list[RyeError] = []
+    for key in keys:
+        try:
+            added += _add(key, context, owner)
+        except RyeError as error:
+            errors.append(error)
+    if as_json:
+        shown = [_as_json(entry) for entry in added]
+        print_json(shown[0] if len(keys) == 1 and len(shown) == 1 else shown)
+    else:
+        for entry in added:
+            owner_text = plain(entry.owner) if entry.owner else "owner not named"
+            verb = "Already" if entry.fingerprint in trusted else "Now"
+            click.echo(f"{verb} trusting key {entry.fingerprint} ({owner_text})")
+            click.echo(f"  {display(entry.path)}")
+    for failed in errors:
+        print_error(str(failed))
+    if errors:
+        raise click.exceptions.Exit(exit_code(type(errors[0])))
+
+
+def _add(key: str, context: Context, owner: str | None) -> list[KeyEntry]:
+    import re
+
+    from rye.trust.key_format import FINGERPRINT
+    from rye.trust.operations import trust_add, trust_add_file
+
     path = Path.cwd() / key
-    by_name = re.fullmatch(FINGERPRINT, key) is not None and not path.exists()
-    if not by_name and not path.exists():
+    if path.exists():
+        return trust_add_file(path, context, owner=owner)
+    if re.fullmatch(FINGERPRINT, key) is None:
         raise KeyStoreError(
             f"cannot trust {key!r}: there is no such file",
             hint="pass a public key file, or the fingerprint of a key that the project lists",
         )
-    if by_name and owner is not None:
+    if owner is not None:
         raise click.UsageError("--owner is only for a key file; the project names the owner")
-    trusted = {entry.fingerprint for entry in trust_list(context) if entry.is_trusted_in(())}
-    entry = trust_add(key if by_name else path, context, owner=owner)
-    if as_json:
-        print_json(_as_json(entry))
-        return
-    owner_text = plain(entry.owner) if entry.owner else "owner not named"
-    verb = "Already" if entry.fingerprint in trusted else "Now"
-    click.echo(f"{verb} trusting key {entry.fingerprint} ({owner_text})")
-    click.echo(f"  {display(entry.path)}")
+    return [trust_add(key, context)]
+
+
+@command.command("export")
+@click.option("--owner", default="", help="Your name in the file, if the project does not list it.")
+@click.pass_obj
+def export(invocation: Invocation, owner: str) -> None:
+    """Print the keys that you trust, for `rye trust add` on another machine or in CI.
+
+    The file contains public keys only. Whoever can change it decides what may run there: keep it in
+    the settings of the CI system, not in the repository that it checks.
+
+    \b
+    Examples:
+      rye trust export --owner alice@example.org > team-keys.toml
+      rye trust add team-keys.toml
+    """
+    from rye.trust.operations import trust_export
+
+    click.echo(trust_export(invocation.context, owner).decode(), nl=False)
 
 
 @command.command("share")
@@ -142,7 +198,9 @@ def share(invocation: Invocation, owner: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def remove(invocation: Invocation, fingerprint: str, as_json: bool) -> None:
-    """Stop trusting a key.
+    """Stop trusting a key, in all your projects.
+
+    To refuse a key for others too, use `rye key revoke`.
 
     \b
     Examples:
@@ -154,22 +212,29 @@ def remove(invocation: Invocation, fingerprint: str, as_json: bool) -> None:
     if as_json:
         print_json({"fingerprint": fingerprint, "removed": [str(path) for path in removed]})
         return
-    click.echo(f"No longer trusting key {fingerprint}")
+    click.echo(f"No longer trusting key {fingerprint}; what it signed does not run any more")
     for path in removed:
         click.echo(f"  removed {display(path)}")
+    click.echo(f"to refuse it for everybody who uses this project: rye key revoke {fingerprint}")
 
 
-def _row(entry: KeyEntry) -> tuple[str, str, str, str, str]:
+def _row(entry: KeyEntry, state: str) -> tuple[str, str, str, str, str]:
     where = f"bundle {entry.bundle}" if entry.bundle else entry.space
     owner = entry.owner or ("" if entry.problem else "(not named)")
-    return entry.fingerprint or "?", owner, where, _state(entry), shorten_paths(str(entry.path))
+    if entry.own and entry.owner != OWN_NAME:
+        owner = f"{OWN_NAME} ({owner})"
+    return entry.fingerprint or "?", owner, where, state, shorten_paths(str(entry.path))
 
 
-def _state(entry: KeyEntry) -> str:
+def _state(entry: KeyEntry, store: TrustStore) -> str:
+    if entry.revoked is not None:
+        return "revoked"
     if entry.problem:
         return "unusable"
+    if not entry.trusted and store.removed_on(entry.fingerprint):
+        return "removed by you"
     if not entry.trusted:
-        return "not approved"
+        return NOT_APPROVED
     return "trusted" if entry.within is None else "trusted for its bundle"
 
 
@@ -183,6 +248,7 @@ def _as_json(entry: KeyEntry) -> dict[str, object]:
         "created": entry.created or None,
         "own": entry.own,
         "trusted": entry.trusted,
+        "revoked": None if entry.revoked is None else str(entry.revoked),
         "within": None if entry.within is None else str(entry.within),
         "problem": entry.problem or None,
     }

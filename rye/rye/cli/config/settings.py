@@ -52,6 +52,12 @@ VARIABLES = {
 DEFAULTS: dict[str, tuple[Any, str]] = {
     "permissions.unenforced": ("refuse", "what to do where permissions cannot be enforced"),
     "grants": ([], "what tools may do beyond their permissions"),
+    "history.enabled": (True, "whether calls are recorded"),
+    "history.keep.parameters": ([], "tools whose parameters are recorded with their values"),
+    "history.keep.output": ([], "tools whose output is recorded"),
+    "history.retention.days": (90, "after how many days a record is removed"),
+    "history.retention.runs": (1_000_000, "how many records are kept"),
+    "history.retention.size": ("2GiB", "how large the history may become"),
 }
 """The settings of ``~/.ai/config.yaml`` that have a value even if the file does not name them."""
 
@@ -121,6 +127,7 @@ def _key(context: Context) -> Setting:
 def _of_user(context: Context) -> Iterator[Setting]:
     from rye.items.user_config import UserConfig
     from rye.permissions.settings import UserSettings
+    from rye.recording.settings import HistoryConfig
 
     config = UserConfig(context)
     content: Mapping[str, Any] = {}
@@ -128,6 +135,7 @@ def _of_user(context: Context) -> Iterator[Setting]:
     try:
         content = config.current()
         UserSettings(context).granted("", "")
+        HistoryConfig(context).current()
     except RyeError as error:
         problem = str(error)
     given = dict(_flat(content))

@@ -18,7 +18,7 @@ from rye.spaces.resolver import Resolver
 if TYPE_CHECKING:
     from rye.catalogue.entry import CatalogueEntry
 
-State = Literal["ok", "warning", "problem"]
+State = Literal["ok", "fixed", "warning", "problem"]
 
 _SECONDS = 10
 
@@ -187,7 +187,8 @@ def _trust_store(context: Context) -> Iterator[Finding]:
     for fault in dict.fromkeys(faults):
         yield problem("trust store", fault)
     for entry in entries:
-        if not entry.problem and not entry.trusted:
+        decided = entry.revoked is not None or store.removed_on(entry.fingerprint)
+        if not entry.problem and not entry.trusted and not decided:
             yield warning(
                 "trust store",
                 f"this project lists key {entry.fingerprint} as {entry.owner!r}; "

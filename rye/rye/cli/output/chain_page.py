@@ -50,8 +50,9 @@ def json_page(inspection: Inspection) -> list[dict[str, Any]]:
             "owner": element.owner or None,
             "standing": element.standing or None,
             "pinned": element.pinned or None,
+            **({"closure": element.closure or None} if number == 0 else {}),
         }
-        for element in inspection.elements
+        for number, element in enumerate(inspection.elements)
     ]
 
 

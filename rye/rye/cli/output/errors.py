@@ -21,8 +21,10 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (rye.errors.ItemIdError, USAGE),
     (rye.errors.ItemNotFoundError, NOT_FOUND),
     (rye.errors.AmbiguousIdError, NOT_FOUND),
+    (rye.errors.RunNotFoundError, NOT_FOUND),
     (rye.errors.TrustError, TRUST),
     (rye.errors.PermissionsError, TRUST),
+    (rye.errors.ReceiptError, TRUST),
     (rye.errors.LockError, LOCK),
 )
 

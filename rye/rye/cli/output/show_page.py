@@ -86,6 +86,7 @@ def signed_by(element: InspectedElement) -> str:
         "changed": f"changed after {signer} signed it",
         "forged": f"forged: {signer} did not make this signature",
         "untrusted": f"signed by {signer}, not trusted",
+        "revoked": f"signed by {signer}, a revoked key",
     }
     return texts[element.standing]
 

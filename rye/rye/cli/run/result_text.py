@@ -48,6 +48,9 @@ def failure_text(result: ExecutionResult) -> str:
     number = metadata.get("signal")
     end = f"signal {number}" if number else f"exit code {metadata.get('return_code')}"
     hint = metadata.get("hint")
+    if metadata.get("limit"):
+        # Lilux says which limit was exceeded, in the last line.
+        return result.error or ""
     if metadata.get("denied"):
         from rye.permissions.denials import USER_DECIDES
 
@@ -71,6 +74,8 @@ def notes_of(result: ExecutionResult) -> Iterator[str]:
         yield f"could not end all processes of the tool; still running: {listed}; see `ps`"
     if fault := metadata.get("lockfile_error"):
         yield f"the tool ran, but could not be pinned: {fault}"
+    if fault := metadata.get("history_error"):
+        yield f"the call could not be recorded: {fault}"
 
 
 # Dry runs

@@ -68,6 +68,7 @@ def _result(
 ) -> tuple[ExecutionResult, list[str]]:
     """The result, and the permissions that were not enforced."""
     from rye.executor.run.blocking import BlockingExecutor
+    from rye.recording.record import CLI, Caller
 
     try:
         with BlockingExecutor(invocation.context, start_helper=not request.dry_run) as executor:
@@ -90,6 +91,7 @@ def _result(
                 widening=widening,
                 unenforced="warn",
                 watch=details,
+                caller=Caller(kind=CLI),
             )
             accepted = widening is not None and widening.unenforced
             return result, [] if accepted else executor.not_enforced(result)

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from lilux.files.atomic import atomic_write
 
+from rye.authoring.signing import Signed, SigningRoom
 from rye.cli.sign.targets import Target
 from rye.context import Context
 from rye.errors import KeyStoreError, RyeError
 from rye.trust.key_format import EntryFormatError, render_trusted_key, time_now, trusted_key
 from rye.trust.operations import ItemReport, trust_list, verify_paths
-from rye.trust.signer import SignedItem, Signer
+from rye.trust.signer import Signer
 from rye.trust.verify import Standing
 
 UNREADABLE = "unreadable"
@@ -36,7 +37,8 @@ class Verification(NamedTuple):
     @property
     def label(self) -> str:
         """The state for people."""
-        return "untrusted key" if self.state == Standing.UNTRUSTED.value else self.state
+        keys = (Standing.UNTRUSTED.value, Standing.REVOKED.value)
+        return f"{self.state} key" if self.state in keys else self.state
 
     @property
     def signer(self) -> str:
@@ -53,19 +55,17 @@ class Signing(NamedTuple):
     """The result of signing one file: a signature or an error."""
 
     target: Target
-    signed: SignedItem | None
+    signed: Signed | None
     error: RyeError | None
     before: Verification
     """The state of the file before."""
-    mistakes: tuple[str, ...] = ()
-    """What the author cannot have meant, as ``rye check`` reports it."""
 
     @property
     def state(self) -> str:
         """``signed``, ``already`` (signed by this key, and unchanged) or ``failed``."""
         if self.signed is None:
             return "failed"
-        return "signed" if self.signed.changed else "already"
+        return "signed" if self.signed.item.changed else "already"
 
     @property
     def replaced(self) -> str:
@@ -73,7 +73,8 @@ class Signing(NamedTuple):
 
         If that key is not trusted here, nothing proves that its owner signed the file.
         """
-        valid = self.before.state in (Standing.TRUSTED.value, Standing.UNTRUSTED.value)
+        standings = (Standing.TRUSTED, Standing.UNTRUSTED, Standing.REVOKED)
+        valid = self.before.state in [one.value for one in standings]
         return self.before.signer if self.state == "signed" and valid else ""
 
 
@@ -93,21 +94,14 @@ def sign_targets(targets: Sequence[Target], context: Context) -> Iterator[Signin
     A tool that would be refused when it is called is not signed.
     Raises :class:`KeyStoreError` at once if the user's key cannot be used.
     """
-    from rye.authoring.check import mistakes, refuse_what_cannot_run
-    from rye.executor.chain.snapshot import Library
-
-    signer = Signer.of_user(key_folder(context))
-    library = Library(context)
+    room = SigningRoom(context, Signer.of_user(key_folder(context)))
     for target, before in zip(targets, verify_targets(targets, context), strict=True):
         try:
-            place = (target.item_id, target.path, target.root, library)
-            refuse_what_cannot_run(*place)
-            found = mistakes(*place)
-            signed = signer.sign_file(target.path, target.root)
+            signed = room.sign(target.item_id, target.path, target.root)
         except RyeError as error:
             yield Signing(target, None, error, before)
         else:
-            yield Signing(target, signed, None, before, tuple(found))
+            yield Signing(target, signed, None, before)
 
 
 def key_folder(context: Context) -> Path:

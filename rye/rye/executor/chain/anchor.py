@@ -62,6 +62,8 @@ class Anchor(Record, frozen=True, kw_only=True):
     override it."""
     declared_in: str = ""
     """The file that declares ``env_paths``."""
+    markers: tuple[str, ...] = ()
+    """The files in the tool's folder that made the anchor active."""
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The values of ``{name}`` in ``env_paths``."""
 
@@ -78,7 +80,8 @@ def resolve_anchor(chain: Sequence[ChainElement], context: Context) -> Anchor | 
         return None
     mode = spec.choice("mode", MODES)
     root_name = spec.choice("root", ROOTS)
-    if mode == "never" or (mode == "auto" and not _has_marker(spec, tool.path.parent)):
+    markers = _markers(spec, tool.path.parent) if mode == "auto" else ()
+    if mode == "never" or (mode == "auto" and not markers):
         return None
     names = place_names(chain, context)
     root = _root(root_name, tool, names, spec)
@@ -92,6 +95,7 @@ def resolve_anchor(chain: Sequence[ChainElement], context: Context) -> Anchor | 
         env_paths=_env_paths(spec),
         level=spec.level("cwd"),
         declared_in=spec.file("env_paths"),
+        markers=markers,
         names=names,
     )
 
@@ -182,15 +186,14 @@ def _merged(chain: Sequence[ChainElement]) -> Declaration | None:
     return Declaration.of(chain, "anchor", _KEYS)
 
 
-def _has_marker(spec: Declaration, folder: Path) -> bool:
+def _markers(spec: Declaration, folder: Path) -> tuple[str, ...]:
     markers = spec.texts("markers_any")
     if not markers:
         spec.refuse(
             "markers_any", "mode auto needs a marker to look for", "name one, or write mode: always"
         )
-    return any(
-        _is_marker(_plain_relative(name, "markers_any", spec), folder, spec) for name in markers
-    )
+    names = [_plain_relative(name, "markers_any", spec) for name in markers]
+    return tuple([name for name in names if _is_marker(name, folder, spec)])
 
 
 def _is_marker(name: str, folder: Path, spec: Declaration) -> bool:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -98,27 +98,41 @@ def verify_dependencies(
 ) -> dict[str, str]:
     """Verify all dependencies; return their content hashes by name.
 
+    Raises the errors of ``verify`` and of :func:`dependency_files`.
+    """
+    return verified_hashes(dependency_files(chain, anchor, few=few), chain[0].item_id, verify)
+
+
+def dependency_files(
+    chain: Sequence[ChainElement], anchor: Anchor | None, *, few: bool = False
+) -> dict[str, tuple[str, str]]:
+    """Find all dependencies: by name, the path and the folder that must contain it.
+
     The name is the path relative to the anchor (or to the tool's folder), and ``{runtime_lib}/…``
-    in the runtime's library. The names are sorted. Raises the errors of ``verify``, and
-    :class:`AnchorError` for a link that leads out, a file that would be imported and cannot be
-    signed, a malformed declaration or too many files. With ``few`` it raises
-    :class:`ManyDependencies` before it would take long.
+    in the runtime's library. The names are sorted. Raises :class:`AnchorError` for a link that
+    leads out, a file that would be imported and cannot be signed, a malformed declaration or too
+    many files. With ``few`` it raises :class:`ManyDependencies` before it would take long.
     """
     if all(one.metadata.anchor is None and one.metadata.verify_deps is None for one in chain):
         return {}
-    tool = chain[0].item_id
     names = dict(_named_files(chain, anchor, few=few))
     if few and len(names) > FEW_FILES:
         raise ManyDependencies
     if len(names) > MAX_FILES:
         raise AnchorError(
-            f"'{tool}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
+            f"'{chain[0].item_id}' has {len(names)} dependencies to verify, more than {MAX_FILES}",
             hint="narrow scope, extensions or exclude_dirs of its verify_deps",
         )
-    roots = {root: Path(root) for root in {root for _, root in names.values()}}
+    return dict(sorted(names.items()))
+
+
+def verified_hashes(
+    files: Mapping[str, tuple[str, str]], tool: str, verify: VerifyFile
+) -> dict[str, str]:
+    """Verify the files that :func:`dependency_files` found; return their content hashes."""
+    roots = {root: Path(root) for root in {root for _, root in files.values()}}
     return {
-        name: verify(path, roots[root], f"{tool} → {name}")
-        for name, (path, root) in sorted(names.items())
+        name: verify(path, roots[root], f"{tool} → {name}") for name, (path, root) in files.items()
     }
 
 

@@ -93,7 +93,7 @@ def merge_configs(
 
     Raises :class:`AnchorError` if the library of the runtime is missing.
     """
-    templates = _merge(chain, anchor)
+    templates = merged_templates(chain, anchor)
     settings = _settings(chain[-1], templates)
     names = [f"{{{key}}}" for key in templates if key not in RESERVED]
     read = {key: value for key, value in templates.items() if key in settings}
@@ -137,7 +137,7 @@ def interpreter_variables(chain: Sequence[ChainElement]) -> dict[str, ChainEleme
     return found
 
 
-def _merge(chain: Sequence[ChainElement], anchor: Anchor | None) -> dict[str, Any]:
+def merged_templates(chain: Sequence[ChainElement], anchor: Anchor | None) -> dict[str, Any]:
     """Merge mappings key by key; for other values, the element nearest to the tool wins."""
     merged: dict[str, Any] = {}
     for level in reversed(range(len(chain))):

@@ -117,10 +117,12 @@ class LockfileResolver:
         chain: Sequence[ChainElement],
         verified_deps: Mapping[str, str] | None = None,
         programs: Sequence[str] = (),
+        closure: str = "",
     ) -> Lockfile:
         """Pin every element that has a file, and the verified dependencies.
 
-        ``programs`` are the paths of other programs that run. They are recorded, not compared.
+        ``programs`` are the paths of other programs that run, ``closure`` is the digest of what
+        runs. They are recorded, not compared.
         """
         from datetime import UTC, datetime
 
@@ -131,7 +133,11 @@ class LockfileResolver:
             root=LockfileRoot(tool.item_id, tool.version, tool.integrity),
             resolved_chain=[_entry(element) for element in chain if element.path is not None],
             verified_deps=dict(verified_deps) if verified_deps else None,
-            extra=_permissions(chain) | ({"programs": list(programs)} if programs else {}),
+            extra={
+                **({"closure": closure} if closure else {}),
+                **_permissions(chain),
+                **({"programs": list(programs)} if programs else {}),
+            },
         )
 
     def save_lockfile(self, lockfile: Lockfile) -> Path:

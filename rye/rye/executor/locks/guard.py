@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rye.errors import (
+    ChangedError,
     ItemFormatError,
     LockCorruptError,
     LockDowngradeError,
@@ -161,13 +162,14 @@ class LockGuard:
         chain: Sequence[ChainElement],
         dependencies: Mapping[str, str],
         programs: Sequence[str] = (),
+        closure: str = "",
     ) -> StoredLock:
         """Save the lockfile after a first success; blocks for the disk.
 
         If another run was first, its lockfile stays: raises ``LockUpgradeError`` if that pins
         other content than this chain.
         """
-        made = self._lockfiles.create_lockfile(chain, dependencies, programs)
+        made = self._lockfiles.create_lockfile(chain, dependencies, programs, closure)
         try:
             return StoredLock(path=self._lockfiles.save_lockfile(made), lockfile=made)
         except FileExistsError:
@@ -229,6 +231,13 @@ def _refuse(lock: StoredLock, violations: Sequence[Violation]) -> None:
                 lockfile=lock.path,
                 hint=f"{hint}: {' && '.join([*steps, _update_command(lock)])}",
             )
+    edited = [one for one in violations if one.breach is Breach.EDITED]
+    if edited:
+        paths = dict.fromkeys([str(one.path) for one in edited])
+        raise ChangedError(
+            "; ".join(dict.fromkeys([one.message for one in edited])),
+            hint=f"read what changed, then sign it again with: {_command('rye sign', *paths)}",
+        )
 
 
 def _update_command(lock: StoredLock) -> str:

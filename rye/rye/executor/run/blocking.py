@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
     from rye.executor.run.prepare import PreparedCall, Preparer
+    from rye.executor.run.recorded import Recorder
     from rye.executor.run.result import ExecutionResult
+    from rye.recording.record import Caller
 
     OnOutput = Callable[[str, str], None]
 
@@ -86,6 +88,7 @@ class BlockingExecutor:
         self._start_helper = start_helper
         self._subprocess = BlockingSubprocess()
         self._preparer: Preparer | None = None
+        self._recorder: Recorder | None = None
         self._seen: tuple[str, Snapshot] | None = None
 
     def __enter__(self) -> Self:
@@ -136,6 +139,7 @@ class BlockingExecutor:
         widening: Widening | None = None,
         unenforced: str = "refuse",
         watch: CallWatch | None = None,
+        caller: Caller | None = None,
     ) -> ExecutionResult:
         """As :func:`execute_blocking`; the last four are for a person's own call."""
         from rye.executor.run.failure import failure_of
@@ -157,16 +161,19 @@ class BlockingExecutor:
         preparation = Preparation(
             parts, item_id, options, snapshot=self._snapshot_of(item_id), on_step=on_step
         )
+        recording = None if dry_run else self._recorded(parts).begin(item_id, parameters, caller)
         try:
             call = preparation.prepare(parameters)
             if watch is not None:
                 watch.prepared(call, parts.context)
-            if dry_run:
+            if recording is None:
                 from rye.executor.run.plan import planned
 
                 outcome = planned(call, parts.context)
             else:
+                recording.prepared(call)
                 ran = self._run(call.config, on_output, listener)
+                recording.ran(ran)
                 on_step("run")
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
@@ -176,7 +183,13 @@ class BlockingExecutor:
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             on_step("until the error")
             outcome = failure_of(error)
-        result = result_of(outcome, preparation.chain, started)
+        except BaseException:  # an interrupt
+            if recording is not None:
+                recording.cancelled(preparation.chain)
+            raise
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
+        if recording is not None:
+            result = recording.finished(result, preparation.chain)
         parts.flush()
         on_step("finish")
         return result
@@ -196,6 +209,13 @@ class BlockingExecutor:
 
             self._preparer = Preparer(self._context or Context.from_machine(), PRIMITIVE_MAP)
         return self._preparer
+
+    def _recorded(self, parts: Preparer) -> Recorder:
+        if self._recorder is None:
+            from rye.executor.run.recorded import Recorder
+
+            self._recorder = Recorder(parts)
+        return self._recorder
 
     def _snapshot_of(self, item_id: str) -> Snapshot | None:
         """The snapshot that :meth:`declared_schema` made for this call, if it was just asked."""

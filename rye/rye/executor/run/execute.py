@@ -34,8 +34,10 @@ from rye.executor.run.prepare import (
     VerifiedChain,
 )
 from rye.executor.run.primitives import PRIMITIVE_MAP, OnOutput, PrimitivePool
+from rye.executor.run.recorded import Recorder
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement, Metadata
+from rye.recording.record import Caller
 from rye.spaces.model import Resolution
 
 TYPE_CHECKING = False
@@ -74,6 +76,7 @@ class PrimitiveExecutor:
         """
         self.context = context or Context.from_machine(project_path, user_space, system_space)
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
+        self._recorder = Recorder(self._preparer, moves=True)
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
         self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
 
@@ -108,13 +111,15 @@ class PrimitiveExecutor:
         timeout: float | None = None,  # noqa: ASYNC109 - of the job, and by the specification
         on_output: OnOutput | None = None,
         listener: Listener | None = None,
+        caller: Caller | None = None,
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
         ``timeout`` in seconds takes precedence over the chain's. ``frozen`` refuses a tool without
         a lockfile. ``on_output(stream, text)`` receives output as it arrives, and ``listener``
         the tool's progress and questions. A ``dry_run`` prepares the call without running it:
-        ``data`` and ``metadata["plan"]`` are the plan.
+        ``data`` and ``metadata["plan"]`` are the plan. Every other call is recorded in the user's
+        history, with its ``caller``.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -124,18 +129,21 @@ class PrimitiveExecutor:
             timeout=timeout,
         )
         preparation = Preparation(self._preparer, item_id, options)
+        recording = None if dry_run else self._recorder.begin(item_id, parameters, caller)
         worker = self._worker
         try:
             try:
                 call = preparation.prepare(parameters, few=True)
             except ManyDependencies:
                 call = preparation.complete(await worker.verify(item_id, options), parameters)
-            if dry_run:
+            if recording is None:
                 from rye.executor.run.plan import planned
 
                 outcome = planned(call, self.context)
             else:
+                recording.prepared(call)
                 ran = await self._primitives.run(call.config, on_output, listener)
+                recording.ran(ran)
                 outcome = outcome_of(call.config, ran, call.chain)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, self._preparer.environments)
@@ -143,7 +151,12 @@ class PrimitiveExecutor:
                     outcome = await worker.save_lock(call, outcome)
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             outcome = failure_of(error)
-        return result_of(outcome, preparation.chain, started)
+        except BaseException:  # cancellation
+            if recording is not None:
+                recording.cancelled(preparation.chain)
+            raise
+        result = result_of(outcome, preparation.chain, preparation.closure, started)
+        return result if recording is None else recording.finished(result, preparation.chain)
 
     # The names that the specification gives to single steps.
 

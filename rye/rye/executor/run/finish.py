@@ -8,6 +8,7 @@ import time
 from lilux.primitives.errors import LiluxError
 from lilux.record import replaced
 
+from rye.closure.manifest import Closure
 from rye.errors import LockError, RyeError
 from rye.executor.chain.build import Chain, describe_chain
 from rye.executor.config.environment import Environments
@@ -25,7 +26,7 @@ def save_lock(locks: LockGuard, call: PreparedCall, outcome: Outcome) -> Outcome
     becomes a failure only if another run has made a lockfile for other content in the meantime.
     """
     try:
-        saved = locks.keep(call.chain, call.dependencies, call.programs)
+        saved = locks.keep(call.chain, call.dependencies, call.programs, call.closure.digest)
     except LockError as error:
         failed = failure_of(error)
         metadata = {**outcome.metadata, **failed.metadata}
@@ -104,13 +105,21 @@ def _explain_names(
     )
 
 
-def result_of(outcome: Outcome, chain: Chain, started: float) -> ExecutionResult:
-    """The result of a call that began at ``started``, by ``time.perf_counter``."""
+def result_of(
+    outcome: Outcome, chain: Chain, closure: Closure | None, started: float
+) -> ExecutionResult:
+    """The result of a call that began at ``started``, by ``time.perf_counter``.
+
+    ``closure`` is what was verified; ``None`` if the call was refused before.
+    """
+    metadata = outcome.metadata
+    if closure is not None:
+        metadata = {**metadata, "closure": closure.digest}
     return ExecutionResult(
         success=outcome.success,
         data=outcome.data,
         error=outcome.error,
         duration_ms=(time.perf_counter() - started) * 1000,
         chain=describe_chain(chain),
-        metadata=outcome.metadata,
+        metadata=metadata,
     )

@@ -134,7 +134,7 @@ def _process_failure(
         error_type, hint = _not_started(config, chain)
         return error_type, f"{name} could not be started: {last_line}", hint
     if result.limit:
-        error = f"{name} was ended: {last_line}"
+        error = f"{name} was ended: {last_line.removeprefix('Command ended: ')}"
         return "ToolFailed", error, f"see permissions.limits.{result.limit} of the tool"
     end = f"signal {result.signal}" if result.signal else f"exit code {result.return_code}"
     return "ToolFailed", f"{name} ended with {end}" + (f": {last_line}" if last_line else ""), ""

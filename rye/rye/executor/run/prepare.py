@@ -19,10 +19,11 @@ from collections.abc import Container, Mapping
 
 from lilux.record import Record, field, replaced
 
+from rye.closure.manifest import Closure
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, resolve_anchor
 from rye.executor.chain.build import Chain, ChainBuilder
-from rye.executor.chain.dependencies import PROJECT, verify_dependencies
+from rye.executor.chain.dependencies import PROJECT, dependency_files, verified_hashes
 from rye.executor.chain.project_files import PinnedFiles
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.chain.validate import ChainValidator
@@ -31,6 +32,7 @@ from rye.executor.config.environment import ChainEnvironment, Environments
 from rye.executor.config.named_files import NamedFiles
 from rye.executor.locks.file import LockfileResolver, StoredLock
 from rye.executor.locks.guard import LockGuard
+from rye.executor.run.closures import Closures
 from rye.executor.run.confine import Confining, Widening
 from rye.executor.run.parameters import ParameterGate, check_timeout
 from rye.permissions.settings import REFUSE, UserSettings
@@ -76,6 +78,8 @@ class VerifiedChain(Record, frozen=True, kw_only=True):
     anchor: Anchor | None
     dependencies: Mapping[str, str]
     """Name → content hash of every other file that runs with the chain."""
+    closure: Closure
+    """All of it, as one digest."""
     needs_lock: bool = False
     """True if it runs files that only a lockfile vouches for; see ``chain/project_files.py``."""
     needs_cwd: bool = False
@@ -89,6 +93,8 @@ class PreparedCall(Record, frozen=True, kw_only=True):
     lock: StoredLock | None
     anchor: Anchor | None
     dependencies: Mapping[str, str]
+    closure: Closure
+    """What runs, as one digest."""
     parameters: Mapping[str, Any] = field(repr=False)
     """Validated, with the defaults of the schema."""
     environment: ChainEnvironment
@@ -125,6 +131,7 @@ class Preparer:
         self.named_files = NamedFiles(context)
         self.environments = Environments(context, self.library.disk_cache)
         self.configs = ConfigBuilder(context)
+        self.closures = Closures(context)
         self.confining = Confining(
             context,
             UserSettings(context, self.library.disk_cache),
@@ -146,8 +153,8 @@ def no_step(_name: str) -> None:
 class Preparation:
     """One call on its way to a :class:`PreparedCall`. Use it once.
 
-    ``chain`` is set as soon as the chain is built: the result of a call that is refused later
-    lists it.
+    ``chain`` is set as soon as the chain is built, and ``closure`` as soon as all its files are
+    verified: the result of a call that is refused later has them.
     """
 
     def __init__(
@@ -161,6 +168,7 @@ class Preparation:
     ) -> None:
         """``snapshot`` is one that was just made for this call; by default a new one."""
         self.chain: Chain = ()
+        self.closure: Closure | None = None
         self._preparer = preparer
         self._item_id = item_id
         self._options = options
@@ -187,7 +195,7 @@ class Preparation:
         """
         parts = self._preparer
         chain, anchor = verified.chain, verified.anchor
-        self.chain = chain
+        self.chain, self.closure = chain, verified.closure
         if verified.needs_lock and verified.lock is None:
             parts.locks.refuse_unlocked(chain[0], verified.dependencies)
         if verified.needs_lock:
@@ -218,6 +226,7 @@ class Preparation:
             lock=verified.lock,
             anchor=anchor,
             dependencies=verified.dependencies,
+            closure=verified.closure,
             parameters=given,
             environment=environment,
             config=config,
@@ -260,7 +269,8 @@ class Preparation:
             parts.validator.require_valid(chain)
             self._on_step("validation")
         anchor = resolve_anchor(chain, parts.context)
-        dependencies = verify_dependencies(chain, anchor, snapshot.verify_file, few=few)
+        files = dependency_files(chain, anchor, few=few)
+        dependencies = verified_hashes(files, chain[0].item_id, snapshot.verify_file)
         pins = parts.pinned_files.digests(chain, few=few)
         if pins:
             dependencies = {**dependencies, **pins}
@@ -268,11 +278,14 @@ class Preparation:
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
         self._on_step("dependencies")
+        self.closure = parts.closures.close(chain, anchor, dependencies, files)
+        self._on_step("closure")
         return VerifiedChain(
             chain=chain,
             lock=lock,
             anchor=anchor,
             dependencies=dependencies,
+            closure=self.closure,
             needs_lock=bool(pins),
             needs_cwd=needs_cwd,
         )

@@ -19,7 +19,8 @@ class ExecutionResult(Record, frozen=True, kw_only=True):
     ``item_id``, ``space``, ``path``, ``version``, ``executor_id``, ``integrity``, ``signer``.
     ``metadata`` contains ``error_type`` and ``hint`` for a failure, ``return_code``, ``timed_out``,
     ``truncated``, ``autopsy`` (what the processes waited for when the time was over) and similar
-    fields for a run, and ``plan`` for a dry run.
+    fields for a run, ``run_id`` (its record in the history), ``plan`` for a dry run, and
+    ``closure``, the digest of what was verified.
     """
 
     success: bool

@@ -32,6 +32,7 @@ PARTS = (
 )
 """The parts of a confinement that are enforced, or missing, independently of each other."""
 _PATHS = ("read", "write", "execute", "read_only", "hidden")
+_MAX_SENT = 64
 
 
 class ConfinementLimits(Record, frozen=True, kw_only=True):
@@ -97,8 +98,30 @@ class ConfinementReport(Record, frozen=True):
     """The other parts that were asked for."""
 
 
+_sent: dict[int, tuple[Confinement, dict[str, Any]]] = {}
+"""By the id of the confinement, which is kept alive here."""
+
+
 def confinement_fields(given: Any) -> dict[str, Any]:
-    """Return a confinement as it is sent. Raises ``ValueError`` that names the invalid field."""
+    """Return a confinement as it is sent; the result must not be changed.
+
+    Raises ``ValueError`` that names the invalid field. The jobs of a profile are started with the
+    same confinement, so the last ones are remembered.
+    """
+    known = _sent.get(id(given))
+    if known is not None and known[0] is given:
+        return known[1]
+    fields = _checked_fields(given)
+    # A list could change later.
+    sequences = (*_PATHS, "net", "tmp", "require")
+    if not any(isinstance(getattr(given, name), list) for name in sequences):
+        if len(_sent) >= _MAX_SENT:
+            _sent.clear()
+        _sent[id(given)] = (given, fields)
+    return fields
+
+
+def _checked_fields(given: Any) -> dict[str, Any]:
     if not isinstance(given, Confinement):
         raise ValueError(f"confinement must be a Confinement, got {type(given).__name__}")
     fields: dict[str, Any] = {name: _paths(name, getattr(given, name)) for name in _PATHS}

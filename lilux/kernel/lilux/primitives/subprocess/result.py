@@ -51,6 +51,9 @@ class SubprocessResult(Record):
     something could not be found out. No text contains a value of the environment."""
     observation: Observation | None = None
     """What the job tried, if that was asked for with ``observe`` and the job started."""
+    raw_stdout: bytes | None = None
+    """The bytes, if they are not UTF-8: then ``stdout`` has replacement characters."""
+    raw_stderr: bytes | None = None
 
 
 def not_started(reason: str) -> SubprocessResult:
@@ -76,11 +79,13 @@ def exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
 
         observation = observation_of(header["observation"])
     cut = header["stdout_bytes"]
+    stdout, raw_stdout = _decoded(payload[:cut])
+    stderr, raw_stderr = _decoded(payload[cut:])
     tree = header["tree"]
     return SubprocessResult(
         success=header["success"],
-        stdout=payload[:cut].decode("utf-8", "replace"),
-        stderr=payload[cut:].decode("utf-8", "replace"),
+        stdout=stdout,
+        stderr=stderr,
         return_code=header["return_code"],
         duration_ms=header["duration_ms"],
         timed_out=header["timed_out"],
@@ -95,4 +100,14 @@ def exec_result(answer: Answer, output_error: str | None) -> SubprocessResult:
         confinement=confinement,
         autopsy=header.get("autopsy"),
         observation=observation,
+        raw_stdout=raw_stdout,
+        raw_stderr=raw_stderr,
     )
+
+
+def _decoded(data: bytes) -> tuple[str, bytes | None]:
+    """The text, and the bytes if the text does not say what they are."""
+    try:
+        return data.decode(), None
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace"), data

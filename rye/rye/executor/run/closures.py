@@ -1,0 +1,75 @@
+"""The closures of an executor, which calls the same chains again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lilux.sha256 import sha256
+
+from rye.closure.manifest import Closure, Manifest, close
+from rye.context import Context
+from rye.executor.caches import BoundedDict
+from rye.executor.chain.anchor import Anchor
+from rye.executor.config.merge import merged_templates
+from rye.executor.run.layout import Layout
+from rye.items.element import ChainElement
+from rye.items.permissions import permissions_to_json
+from rye.items.reader import read_item
+from rye.permissions.chain import chain_permissions
+from rye.spaces.containment import real_path
+
+
+class Closures:
+    """Closes verified chains.
+
+    A closure is kept while chain, anchor, dependencies and markers are the same. The modes of its
+    files are those that they had when it was made.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._project = str(context.project_path)
+        self._known: dict[str, tuple[Sequence[ChainElement], object, Closure]] = BoundedDict()
+
+    def close(
+        self,
+        chain: Sequence[ChainElement],
+        anchor: Anchor | None,
+        dependencies: Mapping[str, str],
+        files: Mapping[str, tuple[str, str]],
+    ) -> Closure:
+        """The closure of a chain whose dependencies were verified.
+
+        ``dependencies`` has their content hashes, and ``files`` the paths of all but the pinned
+        ones, both by name. Raises the errors of reading a marker.
+        """
+        markers = _markers(chain[0], anchor, files)
+        state = (anchor, dependencies, markers)
+        known = self._known.get(chain[0].item_id)
+        if known is not None and known[0] is chain and known[1] == state:
+            return known[2]
+        placed = Layout(chain, anchor, files, self._project).placed(dependencies, markers)
+        manifest = Manifest(
+            files=tuple([one for one, _ in placed]),
+            primitive=chain[-1].item_id,
+            config=merged_templates(chain, anchor),
+            permissions=permissions_to_json(chain_permissions(chain)),
+        )
+        closure = close(manifest, tuple([source for _, source in placed]))
+        self._known[chain[0].item_id] = (chain, state, closure)
+        return closure
+
+
+def _markers(
+    tool: ChainElement, anchor: Anchor | None, files: Mapping[str, tuple[str, str]]
+) -> dict[str, str]:
+    """The SHA-256 of the files that mark the tool's folder and are not verified, by path.
+
+    An interpreter may read them: node takes the type of a module from ``package.json``.
+    """
+    if anchor is None or not anchor.markers or tool.path is None:
+        return {}
+    folder = real_path(str(tool.path.parent))
+    verified = {path for path, _ in files.values()}
+    paths = [path for name in anchor.markers if (path := f"{folder}/{name}") not in verified]
+    return {path: sha256(read_item(Path(path), Path(folder)).content).hexdigest() for path in paths}

@@ -1,0 +1,96 @@
+"""Digests of parameters and output: SHA-256, as hex digits of the raw bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lilux.primitives.errors import IntegrityError
+from lilux.primitives.integrity import canonical_json
+from lilux.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SECRET = {"rye": "secret"}
+"""Stands for the value of a parameter that the schema declares to be secret."""
+_LARGE = 2 * 1024 * 1024
+"""From this size on, OpenSSL saves more time than it takes to load."""
+
+
+def digest(data: bytes) -> str:
+    """Return the digest of bytes."""
+    if len(data) < _LARGE:
+        return sha256(data).hexdigest()
+    from hashlib import sha256 as fast
+
+    return fast(data).hexdigest()
+
+
+def digest_of_description(description: str, schema: Mapping[str, Any] | None) -> str:
+    """The digest of what an agent reads about a tool: ``{"description": …, "schema": …}``.
+
+    Empty for a schema that is not JSON, which no agent is shown.
+    """
+    try:
+        text = canonical_json({"description": description, "schema": schema})
+    except IntegrityError:
+        return ""
+    return digest(text.encode("ascii"))
+
+
+class Secrets:
+    """Which parameters of a tool are secret: ``writeOnly: true``, or ``format: password``.
+
+    A parameter is secret as a whole if anything in its schema is. In doubt it is: if something in
+    the schema is secret, then so are the parameters that refer to definitions, and those that the
+    schema does not name.
+    """
+
+    def __init__(self, schema: Mapping[str, Any] | None) -> None:
+        self._names: set[str] = set()
+        self._known: set[str] | None = None
+        if schema and _marks(schema):
+            self._known = set(schema.get("properties") or ())
+            self._collect(schema)
+
+    def masked(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the parameters with :data:`SECRET` for each secret value.
+
+        A short secret could be guessed from a digest, so it is not part of that either.
+        """
+        known = self._known
+        if known is None:
+            return parameters
+        return {
+            name: SECRET if name in self._names or name not in known else one
+            for name, one in parameters.items()
+        }
+
+    def _collect(self, schema: object) -> None:
+        if isinstance(schema, Mapping):
+            properties = schema.get("properties")
+            if isinstance(properties, Mapping):
+                self._names.update(
+                    [name for name, one in properties.items() if _marks(one) or _refers(one)]
+                )
+            for part in schema.values():
+                self._collect(part)
+        elif isinstance(schema, list | tuple):
+            for part in schema:
+                self._collect(part)
+
+
+def _marks(schema: object) -> bool:
+    """True if the schema, or anything in it, says that a value is secret."""
+    if isinstance(schema, Mapping):
+        if schema.get("writeOnly") is True or schema.get("format") == "password":
+            return True
+        return any(_marks(part) for part in schema.values())
+    return isinstance(schema, list | tuple) and any(_marks(part) for part in schema)
+
+
+def _refers(schema: object) -> bool:
+    if isinstance(schema, Mapping):
+        return "$ref" in schema or any(_refers(part) for part in schema.values())
+    return isinstance(schema, list | tuple) and any(_refers(part) for part in schema)

@@ -23,6 +23,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("show", "Show what a tool does, its parameters and an example."),
     "chain": ("chain", "Show what a tool runs on, with signatures and pins."),
     "init": ("init", "Set up a project, with a signing key and a first tool."),
+    "add": ("add", "Turn a script, a program or a target into a signed tool."),
     "new": ("new", "Create a signed tool from a template."),
     "edit": ("edit", "Edit a tool, then check, sign and pin it."),
     "sign": ("sign", "Sign tools with your key."),

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:n3v1QaQVb6uXS49P8ZNPD4mv1kHbQrxQjArxvI_qSDlk1P5ydOXYL3ewwYYgLlfrCgjKy22PYwM2DDtn-QqIAg==:7fcba4e0fb3e5887
+# rye:signed:20261118T023521Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:zqS9x6p-3MHqhRohBno-Z6p5ZLMRlnkciXSmo8ohiFLEp3CFU0wQybZFfT9TObjx1iRT6wqHIAsnNvzMUAKWBg==:ee5fde9153d66cea
 """Find files by a glob pattern."""
 
 from __future__ import annotations

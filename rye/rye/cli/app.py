@@ -25,6 +25,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set up a project, with a signing key and a first tool."),
     "add": ("add", "Turn a script, a program or a target into a signed tool."),
     "new": ("new", "Create a signed tool from a template."),
+    "import": ("import_items", "Import the tools of another MCP server."),
     "edit": ("edit", "Edit a tool, then check, sign and pin it."),
     "sign": ("sign", "Sign tools with your key."),
     "verify": ("verify", "Check the signatures of tools."),

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:77z5-DzlQc8t2OPy0baaNnbYGAHEJDkKqpA5vxXPgUlvdf-GOhCrpVzb9L4TdmP552bSJ6VkNlgjQrxnWtXVCA==:ee5fde9153d66cea
 """Replace text in a file."""
 
 from __future__ import annotations

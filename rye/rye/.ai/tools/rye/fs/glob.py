@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:zqS9x6p-3MHqhRohBno-Z6p5ZLMRlnkciXSmo8ohiFLEp3CFU0wQybZFfT9TObjx1iRT6wqHIAsnNvzMUAKWBg==:ee5fde9153d66cea
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:a_BN2250cE8UxiIWd1IOESsD_0eC4tQXNCEQwTCdTG81Okyfey4sbHS8Qg5z1JUudMWvN6atbWMvzT4aOBJrCA==:ee5fde9153d66cea
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:QpKztK7ywW9tyHCeqarwQkYi59ibWcpHrKblOfWeSCTrzFckKrVKKtqfivNhYaSWqu7V8D5e3UcW_sn3UJkSDA==:ee5fde9153d66cea
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

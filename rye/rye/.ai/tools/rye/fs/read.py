@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:Ijnrh7VvuofCeoTbDTVw8WwZ0n7hN1izPjBb7mFRKNzMk0iUvL8luu3T2zqtUXIaDNOpEakLyP4vMtbpJ_c3Bw==:ee5fde9153d66cea
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:z2SaLKs_VU3odLeWlV89roZ55nN9C9K1QS7igtO5BD18VOVcbGQST9JjiDj8BHAm014-N8OqY-TgCI_8p2PkBQ==:ee5fde9153d66cea
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

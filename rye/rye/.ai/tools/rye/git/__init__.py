@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:TIK_jFaf1ucYw6rfN1TYZttEwALrMNJqQXBdj0JadiHIIIJfKuFbRj_VplE6QPkfnUiCK3zIHUH_Hik0EaCcAA==:ee5fde9153d66cea
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

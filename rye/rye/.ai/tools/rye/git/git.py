@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:V3ANeblwmydC0cwdJLhIMRee72X21B3V3lpEvRFJSkwejFy0Bm3B-1uqUIdkJr09v_FWz7y6x6TPKFcAHaEkCA==:ee5fde9153d66cea
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:yLTIbzUf-DbC-ugVr4UoJ4-wLAsFmI96IbJo57DHZ1yi5DtAU7PRWGTRcBYc1IxEi99hfK-gcWPyNdCtgPp-Aw==:ee5fde9153d66cea
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

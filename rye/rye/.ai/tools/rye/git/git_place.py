@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:0S865G0aKvp1skGkPZMHBNgSxwjm58ry4fwonOT2zmLXESB2Wo5kNrY0blFSa6EYzKqNGoKe0QMz-sDxTxzcAQ==:ee5fde9153d66cea
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:ksWjU1WF5Lk0Y86nB4UTqhSrte3qEXcdFUs19jrCHML3cb2u_3TbEAQRLF4-OEkGe9jwNwEeI64ADueq0rJ9Dw==:ee5fde9153d66cea
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:qxlH8nbWeonUCW42xMZPWSF5SpT5cvNdR2fppzEuerQI9O7zmZJckeUg6PwsL5dqJ702mSbKAlSTZRLglUSMCA==:ee5fde9153d66cea
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:b4VNZ35W-cRgDdVaGaMTEALeEZmncGpqIuLO7SMuAAKlCjGIyyhXp7gOJpYwoV_WlorsGmSEjON3hgxkFbj9BA==:ee5fde9153d66cea
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,3 @@
-// rye:signed:20261118T023521Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:xXNhtNXlPTd5RftE0bJqeMddErL3t0QWcyM-pnkT_gsa3lzBOQm70Qmz04hME9SM93MH7nWM58_OU3C63HlVDw==:ee5fde9153d66cea
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,3 @@
-// rye:signed:20261118T023521Z:e200a7ac6c24794f9f630b7943d92bb95346f16ba87567e78c507303a3619dfa:NlCCAgQjtvQrPKCwpIDxa2kvz-72bueipOJZNHkQcx2es2fzgVTVEie3BCLarwYA_SAORyR_UZuf4WchSAfhBg==:ee5fde9153d66cea
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:juGqWLb5RB9qrdbIv6zzrsU_u8Jjvt2DP6YbcV3awnh9NcCab3gnc0BlZzIeuuJszuGDGTpyGlwO3-2cBkuuBw==:ee5fde9153d66cea
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.

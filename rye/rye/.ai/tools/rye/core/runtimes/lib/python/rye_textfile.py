@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:DDSRBjnPVjhekc5EtPQknRNR__wHZFkjcRBBhIw5PKjm_a9grQnNCSsewy4huCGzKLi1ISUfgYGz-Are0Dy_Bg==:ee5fde9153d66cea
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

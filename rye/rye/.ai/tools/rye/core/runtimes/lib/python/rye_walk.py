@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:jhcvmSgnrfkouNJYcnHA09m3-Y0aFKu3Mty0rDncPwWbLI_6sHsTxQ5ETGSKeBXD1hAgP9CZ6XazVWscaKQSBw==:ee5fde9153d66cea
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

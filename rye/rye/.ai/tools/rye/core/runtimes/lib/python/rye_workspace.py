@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:MYnkcawvSIV6R5SrPWoUw1PVXTyzShbLHtvD-gAvAFp-nQS2yumjyJm97ckraJ2NC1E7Z62wpXejTrG33ecqDQ==:ee5fde9153d66cea
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

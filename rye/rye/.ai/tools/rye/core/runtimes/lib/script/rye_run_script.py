@@ -1,4 +1,3 @@
-# rye:signed:20261118T023521Z:bbfdd7a97deade1a8730bd6a2f144d81731c3b93d2b7aaea80a75223f43fcdcc:QWgcnwOK4TFX1rtLtA1rzkpHDdWUk6so-nmfCx3T5Nzh9ZO-RV_C1PLk7mi8rtvGZtUh8z8o9BNENufuUTGVDg==:ee5fde9153d66cea
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < call.json``, where

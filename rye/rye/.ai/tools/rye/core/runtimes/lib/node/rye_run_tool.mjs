@@ -1,3 +1,4 @@
+// rye:signed:20261118T023813Z:e200a7ac6c24794f9f630b7943d92bb95346f16ba87567e78c507303a3619dfa:FMpO6XvpS3O19aGODz1RLiGTu0jk3zqYx9zX5loxCi3kLNv3DLwm5kpvQS415deIWwQRIn_emwpxmF7L-5awCQ==:6c6cc3eaf804f98c
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

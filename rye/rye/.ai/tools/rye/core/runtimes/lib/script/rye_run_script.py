@@ -1,3 +1,4 @@
+# rye:signed:20261118T023813Z:bbfdd7a97deade1a8730bd6a2f144d81731c3b93d2b7aaea80a75223f43fcdcc:gbtDp5vMYnfEStJAxJJ5VG1qteaIDdN0X5lrWeL_XKWZA8ZWMzKStki5Xqi-COt_BYFlsMzGEO72WRHdTh5vAA==:6c6cc3eaf804f98c
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < call.json``, where

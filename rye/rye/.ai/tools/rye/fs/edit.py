@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:6mNNeD3SGDUS1HuhEVuGKyJ5UudqAeWESTyxavJUoU0nIZOukHuqFcIXfZdfC_--NNPK59JuutEl01sJhLt5Dg==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:ikXGUq8t-rL3rgSK9eKr4wp4Usgnm1ETjDaOKGdt6X6Au3jxBLnh3oYf39p3AHtRongzGTaLnctLuZfIGSnJCQ==:6c6cc3eaf804f98c
 """Replace text in a file."""
 
 from __future__ import annotations

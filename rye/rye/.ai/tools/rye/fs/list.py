@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:vZ3WY0ng8ZvI4qNsgjQlrMO7Rq-X6KZ3aiCNb-L4OQBxDk4vifHYuHnKyuzAabOz9GZQaL60_FExSx9KF_H0Dw==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:oyP86QGBO46QwgdW_xJlr2sj8Q_zoR-TJKgLS5_26A9Tg5I1z8Sh4pX5ekVAQ0_gQmO11SX1A8YluKbLy1epDA==:6c6cc3eaf804f98c
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:jTWmZHH02Jx_q4ON8ylbOq8OeodtQF-yqfnmpRFCWvQbp1aWSlDOxIczaCigI4chl7ouNIL5WVqcgfeNPK2KDQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:jxz0ng_rqA3rAP5kPdNfDOEz_6DmxUb3t4JzTnZwZKw8H5HsXIYifTtwSfMILCwpyUMYyzg_BeM1GhKcmdmSCg==:6c6cc3eaf804f98c
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:nj0f55kDWn7ttLZTcG3B8CEyjy5XX18LtchIsT35qqoB4SVoRhYVIUTYFt7vedN7BPVVe5sBIv-n5LIiGt09AQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:ycNi5ZsiFPPiUJmJHxLzdbakipEH4QT5iTzbjRnxV9YAPjp_19PNu6EvwcDVYBgDHXEmV0pB4I1HPWgawIagAQ==:6c6cc3eaf804f98c
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

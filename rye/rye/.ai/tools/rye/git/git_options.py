@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:nGhgUjgn5xoaW9Paod8bL8ORXwFaeg66HNhoF3BkwOXhihqNZMEX40Lll2e-iWasa1onmm8h7OGDPdpScMZsBw==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:Gy1ZhpC-7JUz9R3OH8zURme3f6j8I0-T8kHgjdAsILs6zVvf0HU_nch4jJLVlA1NCFXSj_7eqVfcUIF88cmxAw==:6c6cc3eaf804f98c
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

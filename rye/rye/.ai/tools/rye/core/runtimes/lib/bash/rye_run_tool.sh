@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:DewhYscb5061JKtKklK3tNU40XC7qffN4mcH97_ZyRGLsdLlI56FtEhop1qhex6gvun2VEhkV2SMU1tnDCm6CA==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:YPgP1JU1FlUGt3kQLd3TM2ItvvWdM90Wvu4iCB0_WxpVD879FW5Ezyw2W-KRY-7y2792LAUANMNUGAgVC3JwBw==:6c6cc3eaf804f98c
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:1V7w9KRWMyUdFdjZfUrtIM5FR3DR7vmCbMfuoIT0leoPNpi6Ju2tadDvNvG1y3EpqSmqLTqZb7FE-QDhrN4jDQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:r4vhwsKAvZJMRh8NYX676GPc9k85_-DqZuTlwR4iWK_TNG6PntZE8IAaU4sr57bDSjnQrN6DKDyKd4Myl_0jAg==:6c6cc3eaf804f98c
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,4 @@
-// rye:signed:20261118T015555Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:noCwk1_QPBsJOdHmbtpooD8Iw_FFUkl-rr3wHHA0nki2xli3FXK_0ebfR7TVEm6PCrIw-kLgiDU4DODXKXAtCQ==:7fcba4e0fb3e5887
+// rye:signed:20261118T023813Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:4w0iIdsNo-X9E_7sKGrdhJAutMqqEtylKQ_wcfSqunEVJSNzpc23clqoLLTnz5X03QD-jcteaWgCkv5meMt1Aw==:6c6cc3eaf804f98c
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

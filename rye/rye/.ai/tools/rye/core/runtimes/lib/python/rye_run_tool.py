@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:vaZBHcJXQ92CASjfEOYUFcLSQcsgpnwL7t3bReRk0qucXFjPW1wKIDzgFCZqPyIHWmD2ILbuDP7f4ZwOCEkbBg==:7fcba4e0fb3e5887
+# rye:signed:20261118T023813Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:_DuOQhOue8iok8Ts8ICKlGFZAwDl4DAuQhyx6r6MaFHFiZwmzxBTD6oWhNV4Y3StM5Lju7UI3k3Gw3wLzO8cBA==:6c6cc3eaf804f98c
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.

@@ -15,6 +15,7 @@ from lilux.runtime.env_resolver.interpreters import which
 from rye.context import Context
 from rye.errors import ItemFormatError
 from rye.items.element import Metadata
+from rye.items.shebang import is_script_runtime
 
 _CONFLICT = rb"(?m)^(?:<{7} .*|>{7} .*)$"
 _SECONDS = 10
@@ -23,6 +24,7 @@ _CHECKERS = {
     "bash_runtime": ("bash", "-n"),
     "node_runtime": ("node", "--check"),
 }
+_SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
 # Whether any other .js file is a module depends on files around it.
 _NODE_FILES = (".mjs", ".cjs")
 
@@ -42,9 +44,8 @@ def refuse_syntax_errors(path: Path, metadata: Metadata, context: Context) -> No
 
     Without the interpreter nothing is checked: the tool may be for another machine.
     """
-    name = (metadata.executor_id or "").rpartition("/")[2]
-    checker = _CHECKERS.get(name)
-    if checker is None or (name == "node_runtime" and path.suffix not in _NODE_FILES):
+    checker = _checker(path, metadata)
+    if checker is None:
         return
     program = which(checker[0], context.environ)
     # A program of the project is not started: looking at a checkout must not run its code.
@@ -65,6 +66,17 @@ def refuse_syntax_errors(path: Path, metadata: Metadata, context: Context) -> No
     if done.returncode != 0:
         line, reason = _reason(done.stderr.decode(errors="replace"), path)
         raise ItemFormatError(path, f"has a syntax error ({reason})", line=line, hint=_FIX)
+
+
+def _checker(path: Path, metadata: Metadata) -> tuple[str, str] | None:
+    name = (metadata.executor_id or "").rpartition("/")[2]
+    if is_script_runtime(metadata.executor_id):
+        interpreter = (metadata.env_config or {}).get("interpreter") or {}
+        program = str(interpreter.get("binary", "")).rpartition("/")[2]
+        return (program, "-n") if program in _SHELLS else None
+    if name == "node_runtime" and path.suffix not in _NODE_FILES:
+        return None
+    return _CHECKERS.get(name)
 
 
 def _reason(text: str, path: Path) -> tuple[int | None, str]:

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:ikXGUq8t-rL3rgSK9eKr4wp4Usgnm1ETjDaOKGdt6X6Au3jxBLnh3oYf39p3AHtRongzGTaLnctLuZfIGSnJCQ==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:iET1cg2KXi4JQbo1K0mlkAfUUByTIwXy1dL42PAgtuKAnR51u6h5u6Bpfr5IRVGVK0ZyUFDIADuQHnSw45d4AA==:3c47b3ac97dfc62f
 """Replace text in a file."""
 
 from __future__ import annotations

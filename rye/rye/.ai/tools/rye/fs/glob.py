@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:FY8Bqvq0fzWvZcO69vEJnfrhTYVB0XhHg7PvgBsKAvKR6nE6Mo7AwjugczUkr48ahU47VBr3C4fGitvHYhUfDw==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:moLO11p9bGubo4zaeO4RMSiFofWNrgM_D4y0IAwoXvlY5-M7_eM0CTHRy5nLn5on6GJ6NJVcRxlSIO_EeU2QCQ==:3c47b3ac97dfc62f
 """Find files by a glob pattern."""
 
 from __future__ import annotations

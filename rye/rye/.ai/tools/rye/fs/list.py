@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:oyP86QGBO46QwgdW_xJlr2sj8Q_zoR-TJKgLS5_26A9Tg5I1z8Sh4pX5ekVAQ0_gQmO11SX1A8YluKbLy1epDA==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:y0rWd_aSuqXBqjm4f3PiyMRK76lFYnFRvGllKbT_qhuXnLl4wWXbVhpJQVDdZ1wVhs6XgI21MJjtzvu-Szf3Cg==:3c47b3ac97dfc62f
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:oxX11w_uUoL1a4rDWFBj5mV5azLa56rSSta_pvSTh6JuMLiycYRsDru2_E7SDBoPuUK6NKRz2ZZe3jNHtX3gBA==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:KC4wpKZnVySwYPvARi01HRrQLKGkB_mmdrYtWfzUeWJnBFdJcEvQ1yMhiYmoHRQmpPuZIYD93xYYAoAB57xhDw==:3c47b3ac97dfc62f
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

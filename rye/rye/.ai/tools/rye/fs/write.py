@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:jxz0ng_rqA3rAP5kPdNfDOEz_6DmxUb3t4JzTnZwZKw8H5HsXIYifTtwSfMILCwpyUMYyzg_BeM1GhKcmdmSCg==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:nW5utDRyfo6poWkSbcZ_N5FCIbvczRDnWZUwQD1n0IQr6YZ2a9HhQowDgf0fv70VNlnwxn3C0Q5z3AcQSmszDw==:3c47b3ac97dfc62f
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:-2Ou1YARnEzRf5q9GDT53T2sP_UknADvVYJTCtM7e4XJmC80s-QVCWFwmzJaf0P9Phk4ZD99PAk6_X5lUle4AA==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:c5iHzKf-JeljwhsCdQp5Mg3ycGjJrRbrQi33nYYCYd4zfS_ehEJyyYocgFWtrQ5zoPhe56hhvjIogoiWq_cRDQ==:3c47b3ac97dfc62f
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

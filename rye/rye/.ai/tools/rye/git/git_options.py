@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:Gy1ZhpC-7JUz9R3OH8zURme3f6j8I0-T8kHgjdAsILs6zVvf0HU_nch4jJLVlA1NCFXSj_7eqVfcUIF88cmxAw==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:pjAppOkH_JBacn4CF8x7TZuv-g77UCSVoUXiPKiqcVfxrebF5UUrFSW_pbzeSs2xNgTHwb3SaEnJzUaLK1ulCA==:3c47b3ac97dfc62f
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

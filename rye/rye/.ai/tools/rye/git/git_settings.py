@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:d7qSSYecXa5kG9hX9fJhxNX31Q7lVTYD4tPf5CtY-vrTrjVMSEm02qNksqDZLCUfS8lQjMoH06iOIembURJqCQ==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:MyzwiqqNvrYOeC-orTa0xw4Q8SywRliWHS16DmHSJvpiQOadddqqb2lyO9sODG_krV1GtD6cZOYT-GQIvj1yCA==:3c47b3ac97dfc62f
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:uj6gXxPAWnsYdknXAp5hI-ROl1O87zzxriipMAtE5uVy-M6ch2zEZGSEej-yESgHVdXQYegf5xadvDOgkR2PDg==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:PNz2BfadAgJCscvWmgq-RNCFP0ECD3pejQXdq4bRNb-RcWey8E_UZmbaTVd_e6fP_RY5CNe3yHLovdEXfsXnCw==:3c47b3ac97dfc62f
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

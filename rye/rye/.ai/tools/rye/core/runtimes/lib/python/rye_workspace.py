@@ -1,4 +1,4 @@
-# rye:signed:20261118T023813Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:ZXb2iPplE4DAgKCUpm8e3EXvAHVzXYv1Zhcaqy_8-D461AblU1wJd5I5UL6BRqXmt5TWi4y1s85Ip6EEQjFvCQ==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:YCE-zEYcboWSTzcNDC0aZBFDHVXKVdr9NrhgkMgH9IRwyHZosQp7JKfFDY9tEY1ROVqSg9biuZaX6II49Z9uBA==:3c47b3ac97dfc62f
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

@@ -1,7 +1,7 @@
-# rye:signed:20261118T023813Z:bbfdd7a97deade1a8730bd6a2f144d81731c3b93d2b7aaea80a75223f43fcdcc:gbtDp5vMYnfEStJAxJJ5VG1qteaIDdN0X5lrWeL_XKWZA8ZWMzKStki5Xqi-COt_BYFlsMzGEO72WRHdTh5vAA==:6c6cc3eaf804f98c
+# rye:signed:20261118T024149Z:953ed76d42cbbd7fd248b5f5c1af648a65e9c4e97907d1f4c95120bfc569ce42:xQG4n9CR8UI4f0ysAZ9TPM0aVKnRhptCCzZXszGjPeYPn5j1b27zVKHRmyxfEOSXBa7Wwjpcav5aKOGRYbpIBw==:3c47b3ac97dfc62f
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
-Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < call.json``, where
+Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < call.json``, where
 call.json has ``params``, an object as JSON text, and ``arguments``, a list or null.
 
 INTERPRETER is the program of the first line as Rye found it; the arguments in the first line are
@@ -35,20 +35,12 @@ CONFIG_SCHEMA = {"type": "object"}  # main is not called with parameters
 # Linux limits a variable to 128 KiB.
 LONGEST = 64 * 1024
 
-# The only valid position and spelling of a signature line.
-_SIGNATURE = re.compile(
-    rb"((?:\xef\xbb\xbf)?(?:#![^\n]*\n)?)[^\n]{1,8} rye:signed:[0-9]{8}T[0-9]{6}Z:[0-9a-f]{64}"
-    rb":[A-Za-z0-9_-]{85}[AQgw]==:[0-9a-f]{16}\r?\n"
-)
-
 
 def main(argv: list[str]) -> None:
     """Replace this process by the interpreter."""
-    tool_path, project_path, interpreter, integrity = argv[1:5]
+    tool_path, project_path, interpreter = argv[1:4]
     with open(tool_path, "rb") as file:
         content = file.read()
-    if _content_hash(content) != integrity:
-        _fail(f"{tool_path} changed after it was verified and was not run; run it again")
     call = json.loads(sys.stdin.buffer.read())
     params = json.loads(call["params"])
     env = {**os.environ, **_variables(params), "RYE_PROJECT_PATH": project_path}
@@ -141,20 +133,6 @@ def _offer(text: bytes) -> None:
         view = view[os.write(descriptor, view) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     os.dup2(descriptor, 0)
-
-
-def _content_hash(content: bytes) -> str:
-    """The SHA-256 that is signed and pinned: of the file without its signature line."""
-    line = _SIGNATURE.match(content)
-    signed = content if line is None else line[1] + content[line.end() :]
-    for name in ("_sha2", "_sha256"):  # faster to import than hashlib
-        try:
-            return str(__import__(name).sha256(signed).hexdigest())
-        except ImportError:
-            continue
-    import hashlib
-
-    return hashlib.sha256(signed).hexdigest()
 
 
 def _fail(message: str) -> None:

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:-EFZ1wAE18qSPLjXxeUPARW3FDDKp2S2liAWhVQFsoRzGPiNvVBvaBy2TKG4FDdMWeqpUNOwtsHRguigXBzuBA==:70419490a2b723e4
 """Replace text in a file."""
 
 from __future__ import annotations

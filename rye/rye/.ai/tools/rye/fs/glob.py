@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:oMph4vg5ZQSW6aDXinkHSvz-Ty56pv5T_GXs7g6pMn6Mp8kCi1pLFlcmVQHoB7cLY6OP44LWud7fHmdc8zrKAA==:70419490a2b723e4
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:01ksw8NmEdqGFywIMzfG5fIOCcLrHt02ZGYX0o2z1qO4gphpPs_FTvi5QTYGwp7yZAYE_IxWS7qtVFEgX4XzCQ==:70419490a2b723e4
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

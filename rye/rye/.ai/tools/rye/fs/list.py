@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:YI_bx6Ou9wQcWz4S_MjJfOK-fTz1YgXQESK7BDfn9SOHkgRyqUZZs3O1YXJh0hEl6PAeLtPDpb-uS1-b33JxCw==:70419490a2b723e4
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:iWgmkn8wNVHKns9nHkvv0OJROmjctsJiJIhP1iq3uTH3-PLjIAl92HhZPIy8RVaWfgs3Jodk4NDZWFCqJd4QDQ==:70419490a2b723e4
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

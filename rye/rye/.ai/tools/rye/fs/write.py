@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:zat1VCM610shM1wUYrK_gyHNpGt27YsAVMs4QT661rK8HEltdKQwZrGEy7HGKkCRjbyC2k6ZL_MAhriHKeUWAA==:70419490a2b723e4
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

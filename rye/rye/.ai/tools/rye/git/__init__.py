@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:tlpLtb5D_zsKsvKhTM8sep6mrq1j_Z0s5lEP-OLfSKjZGVWmkroLiqLSqDlZKkF2aJkfsvh8eAmEPXpUyWgnCw==:70419490a2b723e4
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:rS7eTFMnlKnjjnhwG33DnMbrgrZ1J4wDbRg3kKbaKfKo-0r_xDx-Zr8lZtAKPBBNmGxmFRDuEucI8jxulQSjBg==:70419490a2b723e4
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:9HIdYOIW0F7qxtTnlNoNHqzQdCKo_wde1XTFNsgRZTK_QcN1DJrOSlJuV49D_Hp7BVPPONvklXISVZXjni2PDQ==:70419490a2b723e4
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:W0ZX70xlI-JeDDbLE37VqYUHSaH8jtHwdpxTuyuTCmYfVLYg6jJ0IlosJePDFOy-qRo0zhjNE08_Hd8qLk6YCw==:70419490a2b723e4
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:Esz2UPJ5RFue7vUI3v6NQe9amiOAJVdiSD9rhFiTSBBoIVvjzD-0RnpbGujJFsJAulnkxd8vp1B274Q5DspYBQ==:70419490a2b723e4
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

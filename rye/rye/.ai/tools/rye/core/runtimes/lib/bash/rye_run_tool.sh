@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:7S9qqUsCtOWy8fkSdrJ-lLkej9w1sSNDiF82yvjYiVIySeJkXj6xzBanThKzxUZC2BiVlU8IGmPa9Qk2n8pGAg==:70419490a2b723e4
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

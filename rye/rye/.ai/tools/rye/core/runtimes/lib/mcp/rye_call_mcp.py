@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:XL5xyzt3jG1Yb9m6z5VhlW3zTiBUFV26sx-fQqnx0WTtGqDXuhsT5wziOAhmv81W-RMcC5yTlI0v5dICWGt8CA==:70419490a2b723e4
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,3 @@
-// rye:signed:20261118T024220Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:3pMZYaS3UkXqB95MyY0q-WsyIuY6kihQSzegKu9CRH69nu-7m9Cdx0VZ_79MkhBnnTXvHL-CJiBpgLeF-ujHDA==:70419490a2b723e4
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

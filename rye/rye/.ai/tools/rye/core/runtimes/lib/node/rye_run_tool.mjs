@@ -1,4 +1,3 @@
-// rye:signed:20261118T024220Z:7684dcfd5e1a5779d6bd41d9913765860131f774207616987a96b51d7105b390:YKcToMuyuISbBIj99PcKr3tZEKC0rqfOT2wSiSOXTMElSYJE5IrpuVI12I4rFicTIlihrxWw6cDdzII7mIFFDg==:70419490a2b723e4
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:ca97d5c9b48160a3c2b8556cac40934b426e2b7707f56b3ce22f1a8d46f75182:07I-Cr6peFkQ-4wiaGSB4rEAoM_peGOPgGjAT4tpD8etAjmW4cADgQ_kRStwwzwJOzMqE418NUEuyKynD3KfCw==:70419490a2b723e4
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

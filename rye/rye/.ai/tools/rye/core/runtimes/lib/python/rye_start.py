@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:2ZN3rD382ANSoDxK-p5r7g2atY_B2Jh96CWd3IWwYBp6-KqzqE7A2RrPJkRSNpXk0giQ8iGwJcI5RLjLmKpYDg==:70419490a2b723e4
 """Start rye_run_tool.py from its compiled form, which is faster than compiling it in every call.
 
 Usage: ``python -I rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``;

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:R0eyxtaziM_ShYb2hDYXQTp50HCur_IW8K41gga9RD638Mm3T_avNc97aGuc7cyx19Ge4W1urgTYR_aGfIgLDQ==:70419490a2b723e4
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

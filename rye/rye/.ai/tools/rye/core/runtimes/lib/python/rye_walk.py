@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:VYQJdLguH8Ekc3Mnf8RPNa0udqUseMXmlelN21QNmCgR0xJKxwjHOIb8iTlm1vjxQs5VKhrcf3FPJbps1-P0Ag==:70419490a2b723e4
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

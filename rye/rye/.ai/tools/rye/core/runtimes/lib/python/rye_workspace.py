@@ -1,4 +1,3 @@
-# rye:signed:20261118T024220Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:4YGGiXuptjHwAAjL3GOfqTgh91T_rj52cE3E6PCvXTIFuUJ2dgsF53A7FBvRmpq6ElcHOLR--1vkJBajER2jBg==:70419490a2b723e4
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

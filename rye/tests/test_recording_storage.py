@@ -178,6 +178,15 @@ def test_old_runs_are_removed(project: Project) -> None:
             assert [row[0] for row in connection.execute(f"SELECT {column} FROM {table}")] == [new]  # noqa: S608 - constants
 
 
+def test_a_run_is_kept_if_the_clock_went_back(project: Project) -> None:
+    before, after = new_run_id(0), new_run_id(-400 * DAY)
+    add(project, line(before))
+    moved(project)
+    add(project, line(after))
+    assert moved(project, days=90).runs == 1
+    assert ids(project) == [after, before]
+
+
 def test_the_oldest_runs_are_removed_if_there_are_too_many(project: Project) -> None:
     made = [new_run_id(number) for number in range(10)]
     add(project, *map(line, made))

@@ -182,7 +182,7 @@ def measure(folder: Path, rounds: int, runs: int) -> list[Row]:
             detail=f"{run_on / ms:.1f} / {run_off / ms:.1f} ms",
         ),
         Row(
-            "rye history − rye --version",
+            "rye history beyond rye --version",
             (page - version) / ms,
             PAGE_LIMIT_MS,
             unit=" ms",

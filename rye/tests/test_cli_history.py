@@ -254,6 +254,7 @@ def test_pruning_follows_the_config_or_the_option(project: Project, change: InPr
     (folder(project) / "spool.jsonl").write_text(text)
     assert change("history", "prune").stdout == "removed 0 runs\n"
     project.settings(history={"retention": {"days": 50}})
+    assert change("history", "prune").stdout == "removed 1 run\n"
     assert len(rows(change)) == 3
     assert change("history", "prune", "--older-than", "30d").stdout == "removed 1 run\n"
     assert change("history", "prune", "--all").stdout == "removed 2 runs\n"

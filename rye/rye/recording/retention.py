@@ -35,7 +35,7 @@ def apply_retention(connection: sqlite3.Connection, retention: Retention) -> int
     removed = 0
     while batch := _remove(connection, _older(connection, cutoff)):
         removed += batch
-    excess = connection.execute("SELECT count(*) FROM runs").fetchone()[0] - retention.runs
+    excess = _excess(connection, retention.runs)
     while excess > 0 and (batch := _remove(connection, _first(connection, min(excess, _BATCH)))):
         removed, excess = removed + batch, excess - batch
     while _used_bytes(connection) > retention.size:
@@ -87,6 +87,14 @@ def _older(connection: sqlite3.Connection, cutoff: str) -> list[str]:
 def _first(connection: sqlite3.Connection, number: int) -> list[str]:
     rows = connection.execute("SELECT run_id FROM details ORDER BY rowid LIMIT ?", [number])
     return [row[0] for row in rows]
+
+
+def _excess(connection: sqlite3.Connection, limit: int) -> int:
+    """How many runs there are beyond the limit; counts them only if there may be too many."""
+    last = connection.execute("SELECT max(rowid) - min(rowid) + 1 FROM details").fetchone()[0]
+    if last is None or last <= limit:
+        return 0
+    return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0]) - limit
 
 
 def _remove(connection: sqlite3.Connection, run_ids: list[str]) -> int:

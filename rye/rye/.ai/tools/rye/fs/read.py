@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:TfyqppKWU3VzGi5fMHM11tIrr_e8g2xtavGd5zOlUCWbE5Npe2NyH_B8AlVbaNccwyCj6_LNzdpdTuGac7tUBQ==:e89fbbc1f73416af
+# rye:signed:20261118T024225Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:51ZZA9ZG-qHoFJI7Yn-6XbrUWx0AxBg81plWoDGULTRjygQXtHgynIJco06EGJB0Yp5lIqJFuTiNpwxNJrVDAQ==:31419bdc9dd85eeb
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:b79eaebcc2d48d995a2639eb3b220e7650d8a9fec21d60bfe3919a7aae16de17:eCuutlGohrvE2uY82D6MvyLvFt2dqNi7AgFGNbvSL_OqCNrlC4r6TlXq8YbtgKZTDAMFQ0NuXX1nqSdNxpkCDQ==:e89fbbc1f73416af
+# rye:signed:20261118T024225Z:b79eaebcc2d48d995a2639eb3b220e7650d8a9fec21d60bfe3919a7aae16de17:6Ubtq7NB8gdUaPUiL5G9SzNR19DoaTiLxeGa76r8hoiAq7QY-hBKnwkDBXKieFaf-lg5Gd6g4EweruTh1kUKAg==:31419bdc9dd85eeb
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < params.json``.

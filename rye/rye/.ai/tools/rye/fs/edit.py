@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:vcwhV1veONE73Kp40XI5AtZpaRgJvJEV_nbDacLkga9OPfwBPF_MoUQPOX55NONd9o1ddL8lj0jvcZziExpfDw==:31419bdc9dd85eeb
 """Replace text in a file."""
 
 from __future__ import annotations

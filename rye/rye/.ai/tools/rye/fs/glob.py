@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:rUlg5Z89Xi75iK_2laQwzHhJur1J32OV2BriTFpUSDhJHxLfb36kmkNsKhxDwvkIi2IQXKlF-JQWuoqCnw72Bg==:31419bdc9dd85eeb
 """Find files by a glob pattern."""
 
 from __future__ import annotations

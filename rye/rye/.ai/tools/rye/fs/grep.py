@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:CYLogCk6xAJF2vIoGrRIc1J91pkpNAs2cvOLx9wrPai0qEFEUe3DL1XJrMFzNLrYcdoW4s0c0kVf-DPxmDxjCQ==:31419bdc9dd85eeb
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

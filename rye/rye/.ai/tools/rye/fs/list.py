@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:fz3jwmpWWpWKWnT6ipZTQbaEO__Dw25IJ5oImLkdz2SvBmyEZ_kcnGZt1D0uTdxdsQh-bKMsva7EyqRGi-DvDg==:31419bdc9dd85eeb
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

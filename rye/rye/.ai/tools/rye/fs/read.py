@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:51ZZA9ZG-qHoFJI7Yn-6XbrUWx0AxBg81plWoDGULTRjygQXtHgynIJco06EGJB0Yp5lIqJFuTiNpwxNJrVDAQ==:31419bdc9dd85eeb
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

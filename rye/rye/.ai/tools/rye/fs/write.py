@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:9a74FUT6vwFLAx1BluHy2tJhyBM0I8OQDYUHATJjtXr4ozk0gY0gxKtkjQ3shnJACOnh9nBMu6F4h6rDyBUmAA==:31419bdc9dd85eeb
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

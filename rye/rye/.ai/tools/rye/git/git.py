@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:OHXtgOaY8Re1QB5qq2VPSaiSs5rrfqSGIxTZdacp0bO2EySYkuUo4dpXEl0CpikOZpmRpJGMh26qntP09DZ7Ag==:31419bdc9dd85eeb
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

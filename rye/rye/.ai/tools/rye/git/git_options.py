@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:rZUhT-pjExskgkdfLKlUdQTnB8BUPpGLttaeosIr9eHEnUt3FpTyH1M2fgnMbMcf5pvnr15FBps5ngu8AARdAw==:31419bdc9dd85eeb
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

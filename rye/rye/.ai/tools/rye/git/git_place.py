@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:K7wqyusU9CbJP71bNRnW7XZPJYeaaiMZk5i1Nt0KZiVzq0UbSwiTC4R4TpVzQRpNGi3FyNmSS-TqngGS8lqmDA==:31419bdc9dd85eeb
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:jEil0n3T4_oaC5_lTAIBMTLHGo8WCCtEZeS52w9CnZcJuEv9l4RCsWwtUe8keUT7jNTYfqXyK2g1kYogp3tpAQ==:31419bdc9dd85eeb
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024224Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:1Gam1AdPU0iAORhPFesdyh3T0G5-n6UQPYGckL1XegR30ZNoVjTJK4Oq0r_onFsr_rdj4-EGd61QFEiYPGUVDA==:31419bdc9dd85eeb
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,3 @@
-# rye:signed:20261118T024224Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:LG6-aRoRVesd-fhdDvwndCX2cYQz6VK3sb6XFnMpt7fFvVKhDK8kzkAPQSbA7giMgz-cM8tK6TSxTSGcHI1nDQ==:31419bdc9dd85eeb
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

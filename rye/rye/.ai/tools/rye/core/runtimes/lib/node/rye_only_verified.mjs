@@ -1,4 +1,3 @@
-// rye:signed:20261118T024224Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:5QDlrCgMeq6Yq-vwnfK5BohZ_uU4FpQSW6use9_v2QHg7FBPJmJGDIFKtSSXLFcjIHqw9v-gP37aYvgwizUXAw==:31419bdc9dd85eeb
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

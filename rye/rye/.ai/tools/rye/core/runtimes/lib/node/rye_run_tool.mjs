@@ -1,4 +1,3 @@
-// rye:signed:20261118T024224Z:7684dcfd5e1a5779d6bd41d9913765860131f774207616987a96b51d7105b390:-9e3Zp1EkAj44TVvDwL7WKiGwt7OPK32LP2AYtnR3F-M9NFgzBci0O_lXhlMJiIPlHjauv3BJxJb-j-OmrI8AA==:31419bdc9dd85eeb
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

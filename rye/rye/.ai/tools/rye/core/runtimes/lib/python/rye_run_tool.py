@@ -1,4 +1,3 @@
-# rye:signed:20261118T024224Z:ac39a41225842ebf1e34ebf90d095ae29bdb8f8c0c259b9caed64f4eed540c11:v4KkikfBhnC6xlAgxlU0IqHXJTeJU0kqFrotbN379QGjAACquNKPx_CDf7IGJu5PXy56ZXnMsOxqwumIRGWOAg==:31419bdc9dd85eeb
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

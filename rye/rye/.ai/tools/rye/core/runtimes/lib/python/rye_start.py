@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:MJf0gSFczUBgNu4CGxsyBpGtz-wg_EwcL6df4IBwZv_KjlYzy2iSk994qly81eBIWXJakAQDodmYAXN7zdR-CQ==:31419bdc9dd85eeb
 """Start rye_run_tool.py from its compiled form, which is faster than compiling it in every call.
 
 Usage: ``python -I rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``;

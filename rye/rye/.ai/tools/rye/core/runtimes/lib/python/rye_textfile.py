@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:dstlGDWqkvNU7F30YSrjmifXBJuLSHh7z3O34XAVeh2xIcIejKebKtkAbHPw98PBGf3DTxZT0XHX02wdumy0DQ==:31419bdc9dd85eeb
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

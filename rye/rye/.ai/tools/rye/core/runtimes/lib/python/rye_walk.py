@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:iZ0o0gaZUEXatn46estad-_sUXXxu5mC4iM9OQEy6G7xJmVZY6peHVeJZ9wral9txan6bIKp3rcyzSxWuke0BQ==:31419bdc9dd85eeb
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

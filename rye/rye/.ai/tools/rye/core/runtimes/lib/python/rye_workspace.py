@@ -1,4 +1,3 @@
-# rye:signed:20261118T024225Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:LXfcTluuh1_c8BbMTIE2cG4TSBnOzhrk1SqQ_8geq5pffssHzOliglUiJB2GIBnrGkas1WXBwciRsh9R0N-KDw==:31419bdc9dd85eeb
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

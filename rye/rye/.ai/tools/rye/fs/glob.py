@@ -1,4 +1,4 @@
-# rye:signed:20261118T024149Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:moLO11p9bGubo4zaeO4RMSiFofWNrgM_D4y0IAwoXvlY5-M7_eM0CTHRy5nLn5on6GJ6NJVcRxlSIO_EeU2QCQ==:3c47b3ac97dfc62f
+# rye:signed:20261118T024810Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:9ShjzLLoDwEm7-MlDwySvX_4v59p06wlbisuQ239VkiXv1eV3Gi1_hY_Jz_CLEyoA24GM1YozsTjdhopQMj7Cg==:c72c3134776d678d
 """Find files by a glob pattern."""
 
 from __future__ import annotations

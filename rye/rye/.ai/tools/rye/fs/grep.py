@@ -1,4 +1,4 @@
-# rye:signed:20261118T024149Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:P3WDInUvaLY08xG8bZH7aZWPkU92s-k5iiS7uLGjKIOpdunCdIOLinzyxps51RRtC_t1gEN1fZlJwfFcU3aVDg==:3c47b3ac97dfc62f
+# rye:signed:20261118T024810Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:HutREKnIBYIeXsgHMLpf4voc5U4qUNyXg4xchNSznf35zCsllYuNiSjGt05gqi-6M6kPOY1APJa5cKIueYa3DQ==:c72c3134776d678d
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

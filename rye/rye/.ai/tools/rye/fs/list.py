@@ -1,4 +1,4 @@
-# rye:signed:20261118T024149Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:y0rWd_aSuqXBqjm4f3PiyMRK76lFYnFRvGllKbT_qhuXnLl4wWXbVhpJQVDdZ1wVhs6XgI21MJjtzvu-Szf3Cg==:3c47b3ac97dfc62f
+# rye:signed:20261118T024810Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:znknp3QIXaub3U61YBAbbUfkHqTZLBUVT8ORxAyvxor0KoOpPjutjM4P94fy27mXkLCskLqSqQ2ZcXa98_iIBA==:c72c3134776d678d
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024149Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:nW5utDRyfo6poWkSbcZ_N5FCIbvczRDnWZUwQD1n0IQr6YZ2a9HhQowDgf0fv70VNlnwxn3C0Q5z3AcQSmszDw==:3c47b3ac97dfc62f
+# rye:signed:20261118T024810Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:F527fN65YIKcx0gk7Oq4siSpxSsCTYdKNBGVncpHTsy8bwig9B4ilvuv37hYTkG88PT-pxAUJw2XUAiaa-WFAw==:c72c3134776d678d
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

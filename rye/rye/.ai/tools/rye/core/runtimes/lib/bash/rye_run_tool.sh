@@ -1,4 +1,4 @@
-# rye:signed:20261118T024149Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:qzuzw9Ad0WOtFGsYVKkIMQ993Gf5Fv0S2TIr2S-9KXmGcTlUTt90TNkB__RxkWVWSeFtjGiUU1sae2CK9_i8BA==:3c47b3ac97dfc62f
+# rye:signed:20261118T024810Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:HkOBzu8K_dW5sYl1GvJYBlnpFr4pWKyVYrCpgSoIJdVMaQ9OsPC8IgW-c0JG-APHGcU2u3ZWiOVdu43KhW3ADg==:c72c3134776d678d
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024149Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:-Vb8mlJfQOCTW2W6koAd3xxkik1lCuuqtxFhOcct4vZOZWMTfDa-7diBShLXS1KNYOiufXJkOttUUOV_6uwLBg==:3c47b3ac97dfc62f
+# rye:signed:20261118T024810Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:dwUKkNPlj7GnCUShqtd7QGMvXQwbVx_DOClsKodxr1lQEu-pbZ8PG9-N8fRDdltS0TiDcNOi9_TPKNmA-e6KBA==:c72c3134776d678d
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024149Z:953ed76d42cbbd7fd248b5f5c1af648a65e9c4e97907d1f4c95120bfc569ce42:xQG4n9CR8UI4f0ysAZ9TPM0aVKnRhptCCzZXszGjPeYPn5j1b27zVKHRmyxfEOSXBa7Wwjpcav5aKOGRYbpIBw==:3c47b3ac97dfc62f
+# rye:signed:20261118T024810Z:953ed76d42cbbd7fd248b5f5c1af648a65e9c4e97907d1f4c95120bfc569ce42:FDX8SMzerA7KOdPwyLtWbNbnj_25bltM7FzWR45Plo93nol1loEctDosqf84RPFvCIZwjeQ-MfRpEoGkKBfWDA==:c72c3134776d678d
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < call.json``, where

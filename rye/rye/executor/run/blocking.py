@@ -140,8 +140,13 @@ class BlockingExecutor:
         unenforced: str = "refuse",
         watch: CallWatch | None = None,
         caller: Caller | None = None,
+        stdin: Callable[[], int | None] | None = None,
     ) -> ExecutionResult:
-        """As :func:`execute_blocking`; the last four are for a person's own call."""
+        """As :func:`execute_blocking`; the last five are for a person's own call.
+
+        ``stdin`` is called for a tool that reads the stdin of its caller, and returns the
+        descriptor that is copied to the tool.
+        """
         from rye.executor.run.failure import failure_of
         from rye.executor.run.finish import explain_failure, result_of, save_lock
         from rye.executor.run.outcome import outcome_of
@@ -172,7 +177,8 @@ class BlockingExecutor:
                 outcome = planned(call, parts.context)
             else:
                 recording.prepared(call)
-                ran = self._run(call.config, on_output, listener)
+                source = stdin() if stdin is not None and call.chain[0].metadata.stdin else None
+                ran = self._run(call.config, on_output, listener, source)
                 recording.ran(ran)
                 on_step("run")
                 outcome = outcome_of(call.config, ran, call.chain)
@@ -223,7 +229,11 @@ class BlockingExecutor:
         return seen[1] if seen is not None and seen[0] == item_id else None
 
     def _run(
-        self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
+        self,
+        config: ExecutionConfig,
+        on_output: OnOutput | None,
+        listener: Listener | None,
+        source: int | None,
     ) -> Any:
         from rye.spaces.ids import SUBPROCESS
 
@@ -234,7 +244,7 @@ class BlockingExecutor:
                 config.config,
                 config.params,
                 on_output=on_output,
-                dialogue=Conversation(listener).dialogue,
+                dialogue=Conversation(listener, source).dialogue,
             )
         return _run_in_loop(config, on_output)
 

@@ -35,6 +35,7 @@ from rye.executor.locks.guard import LockGuard
 from rye.executor.run.closures import Closures
 from rye.executor.run.confine import Confining, Widening
 from rye.executor.run.parameters import ParameterGate, check_timeout
+from rye.executor.run.stdin import with_stdin
 from rye.permissions.settings import REFUSE, UserSettings
 from rye.spaces.ids import SUBPROCESS
 
@@ -221,6 +222,8 @@ class Preparation:
         if self._options.confined:
             config = parts.confining.confine(chain, anchor, environment, config, self._options)
             self._on_step("permissions")
+        # After the confinement, which passes only the variables that the tool may have.
+        config = with_stdin(chain, config)
         return PreparedCall(
             chain=chain,
             lock=verified.lock,

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:nj0f55kDWn7ttLZTcG3B8CEyjy5XX18LtchIsT35qqoB4SVoRhYVIUTYFt7vedN7BPVVe5sBIv-n5LIiGt09AQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023411Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:4evHshyDnY1y2C1erMfyVYmk7uijrU5V51CdN1AEDXTz2uGABP9SvnWxLhPwT6Yd0qFlkk2h0rZG7Daser5EBw==:861ee684c8df8e21
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

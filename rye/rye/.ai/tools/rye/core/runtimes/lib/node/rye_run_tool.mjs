@@ -1,4 +1,4 @@
-// rye:signed:20261118T015555Z:e200a7ac6c24794f9f630b7943d92bb95346f16ba87567e78c507303a3619dfa:j_srwvUc6kUCT7ZrlHmogC3Ri491biS85Z_JsiBlJVOfFQxdZl6K14TID87ND8nH6Z9XISRGBWBHjhwbYZ21Ag==:7fcba4e0fb3e5887
+// rye:signed:20261118T023411Z:6d00bbb67b81f3ceef200608178da0cfd87afe4dc5bce23a1c64346d40d98723:tEvnLjMZyZIkrOqSIzu2SM69kvAY03dvoNbqnj0ht2bQhuVnt0PxAqcAhp89lnZGymZx9-TVw5Q4jRQ-4ulEBA==:861ee684c8df8e21
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
@@ -18,7 +18,7 @@
 //
 // Only files that rye_only_verified.mjs admits are loaded.
 
-import { readFileSync, writeSync } from "node:fs";
+import { readFileSync, readSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -35,6 +35,8 @@ async function run(toolPath, projectPath, anchorPath) {
   // Without these words the file exports nothing, so that its output need not be held back.
   const mayExport = /\bexports?\b/.test(readFileSync(toolPath, "utf8"));
   const output = mayExport ? holdOutput() : undefined;
+  // What follows the parameters is for the tool, which may read it while it loads.
+  const early = mayExport && process.env.RYE_STDIN !== undefined ? readParameters() : undefined;
   let tool;
   try {
     tool = await load(toolPath, anchorPath);
@@ -48,7 +50,7 @@ async function run(toolPath, projectPath, anchorPath) {
   }
   output?.release(STDERR);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  const result = await call(tool, toolPath, readParameters(), projectPath);
+  const result = await call(tool, toolPath, early ?? readParameters(), projectPath);
   if (result !== undefined) writeAll(STDOUT, Buffer.from(toJson(result, toolPath) + "\n"));
 }
 
@@ -87,7 +89,7 @@ function exportsNothing(tool) {
 function readParameters() {
   let params;
   try {
-    params = JSON.parse(readFileSync(0, "utf8") || "{}");
+    params = JSON.parse(readStdin() || "{}");
   } catch (error) {
     throw new ToolError(`the parameters on stdin are not JSON (${error.message}); send one JSON object`);
   }
@@ -95,6 +97,20 @@ function readParameters() {
     throw new ToolError("the parameters on stdin are not a JSON object; send one JSON object");
   }
   return params;
+}
+
+function readStdin() {
+  const size = process.env.RYE_STDIN;
+  if (size === undefined) return readFileSync(0, "utf8");
+  delete process.env.RYE_STDIN;
+  const bytes = Buffer.alloc(Number(size));
+  let read = 0;
+  while (read < bytes.length) {
+    const part = readSync(0, bytes, read, bytes.length - read, null);
+    if (part === 0) break;
+    read += part;
+  }
+  return bytes.toString("utf8", 0, read);
 }
 
 async function load(toolPath, anchorPath) {

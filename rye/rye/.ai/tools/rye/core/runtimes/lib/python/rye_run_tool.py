@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:vaZBHcJXQ92CASjfEOYUFcLSQcsgpnwL7t3bReRk0qucXFjPW1wKIDzgFCZqPyIHWmD2ILbuDP7f4ZwOCEkbBg==:7fcba4e0fb3e5887
+# rye:signed:20261118T023411Z:5060116a55154ab5d5096d6a74ecfbd60e8976f281d5c624a83d836710dd107a:nbt44lJnq3o-p-VXcjm5-Kks3BgJzYEooOILJOAWb8BnlKX56Gk9e0XP0APDhNRewGAJD7fiv8EsDAyShaFZBw==:861ee684c8df8e21
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.
@@ -44,7 +44,7 @@ def run(argv: list[str]) -> int:
     _offer_stack()
     tool_path, project_path = argv[1], argv[2]
     verified = [*filter(None, argv[3:4]), os.path.dirname(os.path.abspath(__file__))]
-    params = _parameters(sys.stdin.buffer.read())
+    params = _parameters(_read_parameters())
     if any(os.path.samefile(tool_path, runtime) for runtime in argv[4:5]):
         return _run_script(params)
     result_fd = _reserve_stdout_for_the_result()
@@ -72,6 +72,18 @@ def _offer_stack() -> None:
             faulthandler.register(12, os.memfd_create("lilux-stack"), chain=False)
         except (AttributeError, ImportError, OSError, ValueError, RuntimeError):
             return
+
+
+def _read_parameters() -> bytes:
+    """Read the whole stdin, or only the first bytes if the rest is for the tool."""
+    size = os.environ.pop("RYE_STDIN", None)
+    if size is None:
+        return sys.stdin.buffer.read()
+    parts, missing = [], int(size)
+    while missing > 0 and (part := os.read(0, missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
 
 
 def _parameters(text: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:eaaa2db5477f3cf438a428354bd3edfb86ed826dc852409da0517244285dfe7a:LuYJrfvIMKQoo3UPUseyBRjxmdBy9KN9xWE7I3WX9Gdq6RvWwrr4FMG73xD7bvO8n1D5DCPWMnoxG7M_6YW9DQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023411Z:1018a3a91d478c81e26a787f9e2c7d2f3bdebfb02cc10fceb74084d012c246ff:wruPyuiD82sRimG8t1rKNXcvn9Hn5H4zWYZinkdGbs6efKtmEDomBJ_3QMe46aVtXjp5McMGEMaWw_JfWTvVDg==:861ee684c8df8e21
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < params.json``.
@@ -7,8 +7,8 @@ INTERPRETER is the program of the first line as Rye found it; the arguments in t
 kept. Each parameter becomes the variable ``RYE_PARAM_<NAME>``: upper case, with an underscore for
 each character that a variable name cannot contain. Text is unchanged, other values are JSON, null
 leaves the variable unset, and so does a value of more than 64 KiB. The whole JSON object is on the
-stdin of the script, which replaces this process. Uses only the standard library, and runs on Python
-3.9.
+stdin of the script, which replaces this process; with RYE_STDIN, the size of the parameters, only
+what follows them is. Uses only the standard library, and runs on Python 3.9.
 """
 
 # ruff: noqa: PTH123 - pathlib would add to the start of every call
@@ -44,9 +44,11 @@ def main(argv: list[str]) -> None:
         content = file.read()
     if _content_hash(content) != integrity:
         _fail(f"{tool_path} changed after it was verified and was not run; run it again")
-    text = sys.stdin.buffer.read() or b"{}"
-    env = {**os.environ, **_variables(json.loads(text)), "RYE_PROJECT_PATH": project_path}
-    _offer(text)
+    size = os.environ.pop("RYE_STDIN", None)
+    text = sys.stdin.buffer.read() if size is None else _read(int(size))
+    env = {**os.environ, **_variables(json.loads(text or b"{}")), "RYE_PROJECT_PATH": project_path}
+    if size is None:
+        _offer(text or b"{}")
     command = [interpreter, *_arguments(content), tool_path]
     try:
         os.execvpe(interpreter, command, env)  # noqa: S606 - no shell on purpose
@@ -54,6 +56,15 @@ def main(argv: list[str]) -> None:
         _fail(f"{interpreter} is not installed; install it")
     except OSError as error:
         _fail(f"{interpreter} cannot be started ({error.strerror}); check its permissions")
+
+
+def _read(missing: int) -> bytes:
+    """Read the parameters, and leave the rest of stdin to the script."""
+    parts = []
+    while missing > 0 and (part := os.read(0, missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
 
 
 def _arguments(content: bytes) -> list[str]:

@@ -24,6 +24,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "chain": ("chain", "Show what a tool runs on, with signatures and pins."),
     "init": ("init", "Set up a project, with a signing key and a first tool."),
     "new": ("new", "Create a signed tool from a template."),
+    "import": ("import_items", "Import the tools of another MCP server."),
     "sign": ("sign", "Sign tools with your key."),
     "verify": ("verify", "Check the signatures of tools."),
     "check": ("check", "Check that tools would run, and what they should pin."),

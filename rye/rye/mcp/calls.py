@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, ParameterError, RyeError
+from rye.mcp.accounting import Accounting
 from rye.mcp.builtin_tools import EXECUTE, SEARCH, SHOW
 from rye.mcp.content import error_content, result_content, success
 from rye.mcp.notifications import CallNotifier, LogLevels
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMIT = 10
 _NEEDED_BY_CALLS = (
-    "jsonschema_rs",
     "lilux.primitives.subprocess.primitive",
     "rye.catalogue.catalogue",
 )
@@ -49,6 +49,7 @@ class Calls:
         self._executor: PrimitiveExecutor | None = None
         self.levels = LogLevels()
         self.running = RunningCalls()
+        self.accounting = Accounting(context, receipts=settings.receipts)
 
     async def call(self, request: Request, params: CallToolParams) -> CallToolResult:
         """Run a tool and return its result or its failure as content.
@@ -59,8 +60,9 @@ class Calls:
         try:
             builtin = self._tool_list.builtin(params.name)
             if builtin is None:
-                item_id = await self._tool_list.item_id_of(params.name)
-                return await self._execute(request, item_id, arguments)
+                entry = await self._tool_list.entry_of(params.name)
+                self.accounting.show(entry)
+                return await self._execute(request, entry.item_id, arguments)
             # Many models send null for an argument that they leave out.
             arguments = {key: value for key, value in arguments.items() if value is not None}
             _require_valid(builtin, arguments)
@@ -85,6 +87,7 @@ class Calls:
         self.running.cancel_all()
         if self._executor is not None:
             await self._executor.aclose()
+        await self.accounting.aclose()
 
     async def _execute(
         self,
@@ -107,11 +110,14 @@ class Calls:
             timeout=timeout,
             dry_run=dry_run,
             on_output=notifier.on_output if notifier.wanted else None,
+            caller=self.accounting.caller(request, item_id),
         )
-        if not notifier.wanted:
-            return result_content(await self.running.run(call, request.disconnected))
-        async with notifier.sending():
+        if notifier.wanted:
+            async with notifier.sending():
+                result = await self.running.run(call, request.disconnected)
+        else:
             result = await self.running.run(call, request.disconnected)
+        self.accounting.note(result)
         return result_content(result)
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
@@ -132,6 +138,7 @@ class Calls:
         from rye.catalogue.example import example_parameters
 
         entry = await self._entry(item_id)
+        self.accounting.show(entry)
         example = example_parameters(entry.schema)
         shown = {
             "item_id": entry.item_id,
@@ -217,6 +224,10 @@ def _not_offered(item_id: str) -> ItemNotFoundError:
 
 
 def _require_valid(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    from lilux.schemas.plain import surely_valid
+
+    if surely_valid(arguments, tool.input_schema):
+        return
     from lilux.schemas.schema_validator import validate_parameters
 
     verdict = validate_parameters(dict(arguments), tool.input_schema)

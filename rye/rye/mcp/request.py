@@ -43,6 +43,14 @@ class Request(Client, Protocol):
         """The key of the session: its id over HTTP, empty for the one client of stdio."""
 
     @property
+    def client(self) -> str:
+        """The name and version that the client gives itself; empty if it gives none."""
+
+    @property
+    def token_name(self) -> str:
+        """The name of the token that the client showed; empty if none was required."""
+
+    @property
     def disconnected(self) -> asyncio.Event | None:
         """Set when the client of an HTTP request disconnects."""
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from lilux.primitives.subprocess.confinement import MissingPart
 
+MCP_TOOL = "mcp_tool"
+"""The setting that names a tool of an MCP server, and the digest of its pinned definition."""
 _PATHS = ("cwd", "stdout_file", "stderr_file")
 """The settings of a process that are the path of a file or a folder."""
 MAX_SECONDS = 366 * 24 * 3600
@@ -205,6 +207,8 @@ def _http(templates: Mapping[str, Any], names: Names, *, masked: bool) -> Execut
     config |= {"env": env, "env_mode": "exact"}
     if not masked:
         _convert_timeout(config, names)
+    if MCP_TOOL in config:
+        params = dict(names.parameters)
     return ExecutionConfig(primitive_id=HTTP_CLIENT, config=config, params=params)
 
 
@@ -277,7 +281,8 @@ def _job(
     return ExecutionConfig(
         primitive_id=SUBPROCESS,
         config={**final, "env_mode": "exact", "render": False},
-        params={},
+        # The arguments of a tool of another server; a command has them in its words.
+        params=dict(names.parameters) if MCP_TOOL in final else {},
         secrets=secrets,
     )
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _SETTINGS = {
     SUBPROCESS: frozenset((
         "command", "args", "cwd", "input_data", "env", "timeout", "output_limit", "background",
-        "grace", "stdout_file", "stderr_file", "autopsy", "autopsy_budget",
+        "grace", "stdout_file", "stderr_file", "autopsy", "autopsy_budget", "mcp_tool",
     )),
     HTTP_CLIENT: frozenset((
         "method", "url", "headers", "body", "auth", "timeout", "retry", "mode", "follow_redirects",
-        "max_body_bytes", "max_event_bytes", "stream_timeout",
+        "max_body_bytes", "max_event_bytes", "stream_timeout", "mcp_tool", "token_of",
     )),
 }  # fmt: skip
 
@@ -106,7 +106,13 @@ def merge_configs(
         declared=declared_parameters(chain[0]),
         programs=frozenset(interpreter_variables(chain)),
         refers_to_itself=mentions(templates, names),
-        is_constant=(starts_a_process(chain) and "env" not in read and not mentions(read, ["{"])),
+        is_constant=(
+            starts_a_process(chain)
+            and "env" not in read
+            # A tool of another server takes the parameters as they are.
+            and "mcp_tool" not in read
+            and not mentions(read, ["{"])
+        ),
     )
 
 

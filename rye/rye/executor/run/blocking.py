@@ -235,9 +235,10 @@ class BlockingExecutor:
         listener: Listener | None,
         source: int | None,
     ) -> Any:
+        from rye.executor.config.build import MCP_TOOL
         from rye.spaces.ids import SUBPROCESS
 
-        if config.primitive_id == SUBPROCESS:
+        if config.primitive_id == SUBPROCESS and MCP_TOOL not in config.config:
             from rye.executor.run.channel import Conversation
 
             return self._subprocess.execute(
@@ -246,18 +247,23 @@ class BlockingExecutor:
                 on_output=on_output,
                 dialogue=Conversation(listener, source).dialogue,
             )
-        return _run_in_loop(config, on_output)
+        return _run_in_loop(config, on_output, listener, self._parts().context)
 
 
-def _run_in_loop(config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+def _run_in_loop(
+    config: ExecutionConfig,
+    on_output: OnOutput | None,
+    listener: Listener | None,
+    context: Context,
+) -> Any:
     """Run any other primitive, in an event loop that ends with it."""
     from rye.executor.run.interruptible_loop import run_interruptibly
     from rye.executor.run.primitives import PRIMITIVE_MAP, PrimitivePool
 
     async def run() -> Any:
-        pool = PrimitivePool(PRIMITIVE_MAP)
+        pool = PrimitivePool(PRIMITIVE_MAP, context.user_space)
         try:
-            return await pool.run(config, on_output)
+            return await pool.run(config, on_output, listener)
         finally:
             await pool.aclose()
 

@@ -78,7 +78,7 @@ class PrimitiveExecutor:
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
         self._recorder = Recorder(self._preparer, moves=True)
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
-        self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
+        self._primitives = PrimitivePool(self.PRIMITIVE_MAP, self.context.user_space)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:VErxcDHy3B_ImPtjH4zrb2psXPDVpyusc7i-lqqdrrK_1C9kkX1PRjp4JVKwVxbhHY1Exbp9CyTk9K_cZM_ZAA==:861ee684c8df8e21
 """Replace text in a file."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:4jLnvTg6DRJZ4cZ0qn4A8YzUED70YyewWDuuEsGBoKRk5g0i0-yn5z7tNy5Dmw3BHAtpy70FPj-9luowTOH7Bw==:861ee684c8df8e21
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:GL-cMmyqwxJBgMMrJdDCQFHLXSlZpD9tCVXQpGJvkRTrCFvg7GhzHTSbb959nIvTJOZR1KnMYEu5BDr5Vl__AA==:861ee684c8df8e21
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:KPVzNOkbXQZGzCOVj87Q6mkxaYHFQ9g-XvDdtReFDp2AY1zRwDmBUCv3pzR_zrDyN4jALa3vmK5OzmfdxKf-DQ==:861ee684c8df8e21
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

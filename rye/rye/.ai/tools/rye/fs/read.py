@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:1QivqyVIi7OBt78cvYwjmmoaJA7pnJVPt5AW70CqLsAYUJbdnQFVGw2ZdlqRUO_BUl1_SjWT8TxveGO3G1O3Aw==:861ee684c8df8e21
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

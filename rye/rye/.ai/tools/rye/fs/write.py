@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:bRs_dH3r7hMumZWxJyCR5x3sCE7D7yRzzqde7g89oDLtoooxZXGzEj0A_bAMWxJJEuKISZJv7hcF3yPBYiZKBQ==:861ee684c8df8e21
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

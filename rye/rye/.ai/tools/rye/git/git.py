@@ -1,4 +1,3 @@
-# rye:signed:20261118T023412Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:YhkV7smbjvnkot2zhL9xDHS_jlI0Q6tK8kMfYV1TXPn6OqfT-exP7T4y_eAUMkrj-NIWROrpkMjiZlXy85FVBw==:861ee684c8df8e21
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

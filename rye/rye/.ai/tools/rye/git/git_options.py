@@ -1,4 +1,3 @@
-# rye:signed:20261118T023412Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:jMJ362Ai1vJgVuGkp7e9__OvnS_mVbyYQfRe4JbCUQ4DA0XwzpMF5fM09N7EsGh7Son4bb_F_LXA0Rx7uxY4Bw==:861ee684c8df8e21
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

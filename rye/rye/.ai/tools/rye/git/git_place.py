@@ -1,4 +1,3 @@
-# rye:signed:20261118T023412Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:Iw45TbJpTsE4tiF64N6zrT8QAnSqKA7dx06y0z5uWuFFEiLm2dTfrTawDmXN3gBRt9vyy22uEKdpNT-XWGrWBw==:861ee684c8df8e21
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023412Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:1h2qte2xS4APEvdiR659lWzr-xhvc3LX8C-VRhZ04Nf4WCHMQu1_tpLb93LfWmXxqZePr0WqOvqj8u00Jq2qBA==:861ee684c8df8e21
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:lNvBaySbRfuEVma6KuzR6pI0P3eXZq3o37tzWHLNzWfyJNBxZaI1FkmBhA5OZcz4BaKfoFylL7sSyKFLV6zXCA==:861ee684c8df8e21
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

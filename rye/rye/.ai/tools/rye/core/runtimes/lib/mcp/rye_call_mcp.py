@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:ieNm9cIRC47jXZaw9FnhtOdj0W75tEkfQn8uMiuSjI6L2Zj6-QS21R92B5hVNe4Nz3PHnZjq3YosJhfqCSSZDw==:861ee684c8df8e21
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

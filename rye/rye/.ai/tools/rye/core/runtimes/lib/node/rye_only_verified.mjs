@@ -1,4 +1,3 @@
-// rye:signed:20261118T023411Z:2b4038d4e55a38ddfb014a33b61cb2ba807a8e08eb1a446b80962248f13da34c:E9e7Rv3_UY7OActyHgEak_YKWLaxIJVgWQQfNp6YLdwb8b19qZTbWFnXGsvId_IL7OmA7cSYgoS1UVF6t4SBDg==:861ee684c8df8e21
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,3 @@
-// rye:signed:20261118T023411Z:6d00bbb67b81f3ceef200608178da0cfd87afe4dc5bce23a1c64346d40d98723:tEvnLjMZyZIkrOqSIzu2SM69kvAY03dvoNbqnj0ht2bQhuVnt0PxAqcAhp89lnZGymZx9-TVw5Q4jRQ-4ulEBA==:861ee684c8df8e21
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

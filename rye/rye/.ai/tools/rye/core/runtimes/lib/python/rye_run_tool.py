@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:5060116a55154ab5d5096d6a74ecfbd60e8976f281d5c624a83d836710dd107a:nbt44lJnq3o-p-VXcjm5-Kks3BgJzYEooOILJOAWb8BnlKX56Gk9e0XP0APDhNRewGAJD7fiv8EsDAyShaFZBw==:861ee684c8df8e21
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.

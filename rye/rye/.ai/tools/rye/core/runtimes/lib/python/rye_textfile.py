@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:coX4w-zky_hijI0iEsI3aVoowROFW3X0WWn5gEMbRPrI-bcQyhjC5kxxQR7xG6bEeCv3mWeXrAQ-BLHORXDACQ==:861ee684c8df8e21
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:fRkEhLrgfPXhLzIPAGQ6RgAOE1zdK37V-FleAn16EamjFJueue_ub1KCJkt83_kAId0A-gEALcNgJ-siWIEKDQ==:861ee684c8df8e21
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:DQSb6GoP6-XBQa1Zwqjz2i-MXazRNxMoox7rJidkMWdq1jqv9zHm-QE50F_UmGKEH0Eh-dV7Pf4UphomKfP2Dg==:861ee684c8df8e21
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

@@ -1,4 +1,3 @@
-# rye:signed:20261118T023411Z:1018a3a91d478c81e26a787f9e2c7d2f3bdebfb02cc10fceb74084d012c246ff:wruPyuiD82sRimG8t1rKNXcvn9Hn5H4zWYZinkdGbs6efKtmEDomBJ_3QMe46aVtXjp5McMGEMaWw_JfWTvVDg==:861ee684c8df8e21
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < params.json``.

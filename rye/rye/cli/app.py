@@ -36,6 +36,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("history", "Show what ran, by whom, and how it ended."),
     "output": ("output", "Print the output of a recorded run."),
     "receipt": ("receipt", "Print or verify a signed statement about a run."),
+    "replay": ("replay", "Run a recorded call again, and compare."),
     "doctor": ("doctor", "Find problems with your setup, and how to fix them."),
     "config": ("config", "Show every setting, and where it comes from."),
     "tools": ("tools", "Print tool definitions for an agent framework."),

@@ -10,7 +10,9 @@ from rye.context import Context
 from rye.executor.chain.anchor import Anchor, place_names
 from rye.executor.config.templates import (
     ANCHOR_CWD,
+    COMPILED,
     RESERVED,
+    TOOL_TYPE,
     Names,
     declared_parameters,
     expand_references,
@@ -87,11 +89,15 @@ class MergedConfig(Record, frozen=True, kw_only=True):
 
 
 def merge_configs(
-    chain: Sequence[ChainElement], anchor: Anchor | None, context: Context
+    chain: Sequence[ChainElement],
+    anchor: Anchor | None,
+    context: Context,
+    places: Mapping[str, str] | None = None,
 ) -> MergedConfig:
     """Merge the configs of the chain.
 
-    Raises :class:`AnchorError` if the library of the runtime is missing.
+    ``places`` are names whose values differ from the paths of the chain's files. Raises
+    :class:`AnchorError` if the library of the runtime is missing.
     """
     templates = merged_templates(chain, anchor)
     settings = _settings(chain[-1], templates)
@@ -102,7 +108,7 @@ def merge_configs(
         templates=templates,
         files=_files(chain),
         settings=settings,
-        injected=_injected(chain, anchor, context),
+        injected={**_injected(chain, anchor, context), **(places or {})},
         declared=declared_parameters(chain[0]),
         programs=frozenset(interpreter_variables(chain)),
         refers_to_itself=mentions(templates, names),
@@ -178,6 +184,8 @@ def _injected(
 ) -> dict[str, str]:
     names = place_names(chain, context)
     names["tool_integrity"] = chain[0].integrity
+    names[TOOL_TYPE] = chain[0].metadata.tool_type
+    names[COMPILED] = ""
     if anchor is not None:
         names["anchor_path"] = str(anchor.path)
         if anchor.cwd is not None:

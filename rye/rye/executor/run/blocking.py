@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rye.executor.config.build import ExecutionConfig
     from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
+    from rye.executor.run.originals import NamingOutput
     from rye.executor.run.prepare import PreparedCall, Preparer
     from rye.executor.run.recorded import Recorder
     from rye.executor.run.result import ExecutionResult
@@ -108,6 +109,8 @@ class BlockingExecutor:
         traceback: TracebackType | None,
     ) -> None:
         self._subprocess.close()
+        if self._preparer is not None:
+            self._preparer.close()
 
     def declared_schema(self, item_id: str) -> Mapping[str, Any] | None:
         """The schema of the parameters as the item's file declares it. Nothing is verified.
@@ -148,7 +151,8 @@ class BlockingExecutor:
         descriptor that is copied to the tool.
         """
         from rye.executor.run.failure import failure_of
-        from rye.executor.run.finish import explain_failure, result_of, save_lock
+        from rye.executor.run.finish import explain_failure, named, noted, result_of, save_lock
+        from rye.executor.run.originals import NamingOutput
         from rye.executor.run.outcome import outcome_of
         from rye.executor.run.prepare import CallOptions, Preparation, no_step
 
@@ -177,11 +181,14 @@ class BlockingExecutor:
                 outcome = planned(call, parts.context)
             else:
                 recording.prepared(call)
+                output = None if on_output is None else NamingOutput(on_output, call.originals)
                 source = stdin() if stdin is not None and call.chain[0].metadata.stdin else None
-                ran = self._run(call.config, on_output, listener, source)
+                ran = named(self._run(call.config, output, listener, source), call)
+                if output is not None:
+                    output.end()
                 recording.ran(ran)
                 on_step("run")
-                outcome = outcome_of(call.config, ran, call.chain)
+                outcome = noted(outcome_of(call.config, ran, call.chain), call)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, parts.environments)
                 if outcome.success and call.needs_lock:
@@ -231,7 +238,7 @@ class BlockingExecutor:
     def _run(
         self,
         config: ExecutionConfig,
-        on_output: OnOutput | None,
+        on_output: NamingOutput | None,
         listener: Listener | None,
         source: int | None,
     ) -> Any:
@@ -252,7 +259,7 @@ class BlockingExecutor:
 
 def _run_in_loop(
     config: ExecutionConfig,
-    on_output: OnOutput | None,
+    on_output: NamingOutput | None,
     listener: Listener | None,
     context: Context,
 ) -> Any:

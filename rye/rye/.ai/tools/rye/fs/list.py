@@ -1,3 +1,4 @@
+# rye:signed:20261118T024132Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:lKo9QvcNsbV7RdyrA3lV8CnKLEbOSq_9tD8X2VWGanHSVlEhfj4IbmsJPNgOylCiegk3Swma6vYhj_i7CfJDCA==:9f59301a5833574f
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

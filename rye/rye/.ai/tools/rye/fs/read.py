@@ -1,3 +1,4 @@
+# rye:signed:20261118T024132Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:P4-tCl5xYBh1XFjl0q-H8hMMihF7m1GVtIeYVtJSeBeTjRlLXHAtqN34wAjSruuPk8XKUF0Gxp6kC59vQvTeAQ==:9f59301a5833574f
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# rye:signed:20261118T024132Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:K6D0jUDwJT2BzjG_mJKbHXcrsk4845ExYUyUx1E194vK3g3hTm9fnBzfZxeZVItomtRXXHAgLn2knNrMwNVLBQ==:9f59301a5833574f
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

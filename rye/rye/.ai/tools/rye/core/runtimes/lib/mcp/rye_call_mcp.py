@@ -1,3 +1,4 @@
+# rye:signed:20261118T024132Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:--RUuDEckO4lvvH574hq0wojPuf_vl05ELYO3IMi2E3E4qdbABOJQaK-DKFeOgmbZWsmzhs-1aX5nL2xRAmmCw==:9f59301a5833574f
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,3 +1,4 @@
+// rye:signed:20261118T024132Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:i-BBR9Ud5t9UoysHyvvRbbuAWwUlzFiZ5L3POCTDhg552k9bAguPCIqyHOaW5yNc4SJvEsZqXDG5cs62CpP1Aw==:9f59301a5833574f
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
@@ -6,7 +7,10 @@
 // description = "Runs a JavaScript or TypeScript tool for node_runtime; not a tool itself"
 // ///
 //
-// Usage: node rye_run_tool.mjs TOOL_PATH PROJECT_PATH [ANCHOR_PATH] < params.json
+// Usage: node rye_run_tool.mjs TOOL_PATH PROJECT_PATH ANCHOR_PATH SOURCE_DIR < params.json
+//
+// TOOL_PATH and ANCHOR_PATH are in a private copy of what was verified; an empty anchor means none.
+// The author's file is in SOURCE_DIR: packages are found from there, and messages name it.
 //
 // Calls the exported main(params), else execute(params, projectPath), else the default function.
 // The value that it returns (or resolves to) is printed as JSON; undefined prints nothing. Console
@@ -19,7 +23,7 @@
 
 import { readFileSync, readSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
-import { extname } from "node:path";
+import { basename, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { loadOnlyVerified } from "./rye_only_verified.mjs";
 
@@ -29,7 +33,8 @@ const STDOUT = 1;
 const STDERR = 2;
 const TYPESCRIPT = new Set([".ts", ".mts", ".cts"]);
 
-async function run(toolPath, projectPath, anchorPath) {
+async function run(toolPath, projectPath, anchorPath, sourceDir) {
+  const shown = join(sourceDir, basename(toolPath));
   process.argv = [process.argv[0], toolPath];
   // Without these words the file exports nothing, so that its output need not be held back.
   const mayExport = /\bexports?\b/.test(readFileSync(toolPath, "utf8"));
@@ -38,7 +43,7 @@ async function run(toolPath, projectPath, anchorPath) {
   const early = mayExport && process.env.RYE_STDIN !== undefined ? readParameters() : undefined;
   let tool;
   try {
-    tool = await load(toolPath, anchorPath);
+    tool = await load(toolPath, anchorPath, shown);
   } catch (error) {
     output?.release(STDERR);
     throw error;
@@ -49,8 +54,8 @@ async function run(toolPath, projectPath, anchorPath) {
   }
   output?.release(STDERR);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  const result = await call(tool, toolPath, early ?? readParameters(), projectPath);
-  if (result !== undefined) writeAll(STDOUT, Buffer.from(toJson(result, toolPath) + "\n"));
+  const result = await call(tool, shown, early ?? readParameters(), projectPath);
+  if (result !== undefined) writeAll(STDOUT, Buffer.from(toJson(result, shown) + "\n"));
 }
 
 // Whether a file is a script is certain only after it has loaded: until then, keep what it prints.
@@ -112,13 +117,13 @@ function readStdin() {
   return bytes.toString("utf8", 0, read);
 }
 
-async function load(toolPath, anchorPath) {
+async function load(toolPath, anchorPath, shown) {
   const url = pathToFileURL(toolPath).href;
   if (TYPESCRIPT.has(extname(toolPath)) && !process.features.typescript) {
-    await registerTsx(toolPath);
+    await registerTsx(shown);
   }
   // After tsx, since the hook that is registered last decides.
-  loadOnlyVerified(toolPath, anchorPath);
+  loadOnlyVerified(toolPath, anchorPath, shown);
   return import(url);
 }
 
@@ -187,9 +192,9 @@ function fail(error) {
   process.stderr.write(text + "\n");
 }
 
-const [toolPath, projectPath, anchorPath] = process.argv.slice(2);
+const [toolPath, projectPath, anchorPath, sourceDir] = process.argv.slice(2);
 try {
-  await run(toolPath, projectPath, anchorPath);
+  await run(toolPath, projectPath, anchorPath, sourceDir);
 } catch (error) {
   fail(error);
 }

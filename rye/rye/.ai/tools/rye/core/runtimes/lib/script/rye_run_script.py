@@ -1,6 +1,7 @@
+# rye:signed:20261118T024132Z:2236f3d4cdc9bcdf35fd94517b1ef0ba1f89c4c795936bf84016b45df4a3ff5a:yhesQ2-078i-55C5yEw9AMqtX6XoNHMkgZvFtmK6n3rLhHlEV4HRnz9tcAVZF_x0_ZKjMWDbg5HNAuNK_nNEBA==:9f59301a5833574f
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
-Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < params.json``.
+Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < params.json``.
 
 INTERPRETER is the program of the first line as Rye found it; the arguments in the first line are
 kept. Each parameter becomes the variable ``RYE_PARAM_<NAME>``: upper case, with an underscore for
@@ -29,20 +30,12 @@ CONFIG_SCHEMA = {"type": "object"}  # main is not called with parameters
 # Linux limits a variable to 128 KiB.
 LONGEST = 64 * 1024
 
-# The only valid position and spelling of a signature line.
-_SIGNATURE = re.compile(
-    rb"((?:\xef\xbb\xbf)?(?:#![^\n]*\n)?)[^\n]{1,8} rye:signed:[0-9]{8}T[0-9]{6}Z:[0-9a-f]{64}"
-    rb":[A-Za-z0-9_-]{85}[AQgw]==:[0-9a-f]{16}\r?\n"
-)
-
 
 def main(argv: list[str]) -> None:
     """Replace this process by the interpreter."""
-    tool_path, project_path, interpreter, integrity = argv[1:5]
+    tool_path, project_path, interpreter = argv[1:4]
     with open(tool_path, "rb") as file:
         content = file.read()
-    if _content_hash(content) != integrity:
-        _fail(f"{tool_path} changed after it was verified and was not run; run it again")
     size = os.environ.pop("RYE_STDIN", None)
     text = sys.stdin.buffer.read() if size is None else _read(int(size))
     env = {**os.environ, **_variables(json.loads(text or b"{}")), "RYE_PROJECT_PATH": project_path}
@@ -105,20 +98,6 @@ def _offer(text: bytes) -> None:
         view = view[os.write(descriptor, view) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     os.dup2(descriptor, 0)
-
-
-def _content_hash(content: bytes) -> str:
-    """The SHA-256 that is signed and pinned: of the file without its signature line."""
-    line = _SIGNATURE.match(content)
-    signed = content if line is None else line[1] + content[line.end() :]
-    for name in ("_sha2", "_sha256"):  # faster to import than hashlib
-        try:
-            return str(__import__(name).sha256(signed).hexdigest())
-        except ImportError:
-            continue
-    import hashlib
-
-    return hashlib.sha256(signed).hexdigest()
 
 
 def _fail(message: str) -> None:

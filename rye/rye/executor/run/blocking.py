@@ -155,6 +155,7 @@ class BlockingExecutor:
         from rye.executor.run.originals import NamingOutput
         from rye.executor.run.outcome import outcome_of
         from rye.executor.run.prepare import CallOptions, Preparation, no_step
+        from rye.executor.run.stdin import reads_stdin
 
         started = time.perf_counter()
         options = CallOptions(
@@ -182,7 +183,7 @@ class BlockingExecutor:
             else:
                 recording.prepared(call)
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
-                source = stdin() if stdin is not None and call.chain[0].metadata.stdin else None
+                source = stdin() if stdin is not None and reads_stdin(call.chain) else None
                 ran = named(self._run(call.config, output, listener, source), call)
                 if output is not None:
                     output.end()

@@ -19,14 +19,20 @@ from rye.spaces.ids import SUBPROCESS
 VARIABLE = "RYE_STDIN"
 
 
+def reads_stdin(chain: Sequence[ChainElement]) -> bool:
+    """True if the tool reads the stdin of its caller. A runtime only passes it on."""
+    metadata = chain[0].metadata
+    return metadata.stdin and metadata.tool_type != "runtime"
+
+
 def with_stdin(chain: Sequence[ChainElement], config: ExecutionConfig) -> ExecutionConfig:
     """Return the config of a call, with the length of what precedes the stdin of its tool.
 
     Raises :class:`ChainValidationError` if the tool cannot get a stdin.
     """
-    tool = chain[0]
-    if not tool.metadata.stdin:
+    if not reads_stdin(chain):
         return config
+    tool = chain[0]
     if config.primitive_id != SUBPROCESS:
         raise _refused(tool, f"{config.primitive_id} starts no process")
     data = config.config.get("input_data")

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024132Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:8kpjjcMOPc5zA_0E6BIprIY21KHRQxVCSQYa46evphNIYQ0RwR-eaiCd337SQ538pv033oRcSNuiR4qLxuelDQ==:9f59301a5833574f
+# rye:signed:20261118T025357Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:MQkdTGRXBa3CGglFWywCwcHQBhzooninLio0fYB3CBLsPP8XixVhvcWkHy3BUtyjkQNjpxdrfEabZY0oQ02EDQ==:5833fecbd129e525
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

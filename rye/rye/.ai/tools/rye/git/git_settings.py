@@ -1,4 +1,4 @@
-# rye:signed:20261118T024132Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:KdGfr05i4ke_JCz7Hz8FWFqWJ7u3Xt_uoZkFoPPHcXXwrzrOBerFL-2dxscnQ1CxS67eRDzJqAyg-PLzpd6tAA==:9f59301a5833574f
+# rye:signed:20261118T025357Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:oUGhobZpZwEEevnbQh-uti_DzoKcURltcvBE2_AT9pK_TTBhgbPVVUIU_sDy5KqGfymdObzuKz62DFCM43USBA==:5833fecbd129e525
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024132Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:VSmNwFD5EwUT6fx73F0n-bm8dwIz_aKrMJuWJnW95X3ienZZc-G1D8yDqpx7TCRrITcakqddDgAG2pgMxRWmBw==:9f59301a5833574f
+# rye:signed:20261118T025357Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:yvy8XzuWZ44PFaJl0sD7CMa18RSvphcaa-FkoICkoP9q8C2Xd0dah_Sndie_aX2MiSpttU6s2e1XQDH1PT3CCA==:5833fecbd129e525
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024132Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:--RUuDEckO4lvvH574hq0wojPuf_vl05ELYO3IMi2E3E4qdbABOJQaK-DKFeOgmbZWsmzhs-1aX5nL2xRAmmCw==:9f59301a5833574f
+# rye:signed:20261118T025357Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:sM6F3Wn1gud4xauQM-QFzJNFPtANwwbha-2OC3z1cNAWGSZqiPbxQWZLtSxrxDKFtrln_w8RJG9gUfkOrVgJCQ==:5833fecbd129e525
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,4 @@
-// rye:signed:20261118T024132Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:adUDZf_MuLQ-cnKIOF5eczXva11gje8U0Ojzs9-Mnz6idqNA0cO-rFKiseybmFE2XiwLoAqANvRecTYlfWbWDA==:9f59301a5833574f
+// rye:signed:20261118T025357Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:WjcEQ29DBfj4Q3I92vhIg2jSTFu6Nsmd6YCfZALHUTIvECpnBYrmsMHpLge7fOq43_Q9tK2r8fXQKaiyVpE1DQ==:5833fecbd129e525
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-// rye:signed:20261118T024132Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:i-BBR9Ud5t9UoysHyvvRbbuAWwUlzFiZ5L3POCTDhg552k9bAguPCIqyHOaW5yNc4SJvEsZqXDG5cs62CpP1Aw==:9f59301a5833574f
+// rye:signed:20261118T025357Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:wbJjbq-vdi_8341_UgXgh_DPSvhTk5A4d_88N9P0HP1YRU9jmcqWpa3yFxYMxGvplyNh5rXLP5m0BxymWe_pBg==:5833fecbd129e525
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

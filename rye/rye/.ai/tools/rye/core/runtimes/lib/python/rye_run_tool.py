@@ -1,4 +1,4 @@
-# rye:signed:20261118T024132Z:7144ae121b9bdacd6e964a77ce641c3616cf2c275d68125ce324590ba89737cd:blBesNVK0I_u95hIM-KGvVi3exu1g7sCpoikCmEKsB14jkun_iIQ_KqqG9OyD35X3uonqf0--aNfmG-cnlGqCg==:9f59301a5833574f
+# rye:signed:20261118T025357Z:7144ae121b9bdacd6e964a77ce641c3616cf2c275d68125ce324590ba89737cd:Ug0NNYtLjutxUZM3DrFQtw0IOBvjNJbz67d0KpuPoXtFGuHzjO2ndazsvV_QuFq0fHdooa1-zFL9harTEV2gAw==:5833fecbd129e525
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024132Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:aYvTTqQRvOUTvxe8nrU71ey0eobgo7GjFylm3Hh81kOJ6v5rT_Ti7mBHr6I4HlFic5anHS3SheWq62agCmq0BA==:9f59301a5833574f
+# rye:signed:20261118T025357Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:NEny7oqHMRNFzyjOKd50DE0yJb6EGf6LkFOTSZcENQElV18HhRJpi_fk9zo6Pq6QB0RQ8Z1cx35_ctzhoDFzBg==:5833fecbd129e525
 """Start rye_run_tool.py from its compiled form, which is faster than compiling it in every call.
 
 Usage: ``python -I rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``;

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024132Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:jJY3sRtRFuK9-bU7UxvD09Uzb0gGDgPnXKDoXq4sCfpwU9YF63PByh10roFfJJ9uSdbd4qPCZmFQ4JDE2o5DAg==:9f59301a5833574f
+# rye:signed:20261118T025357Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:9hwmh8DRQMTZ7OFZWZPGLpN5ybHej0a3cxF3cDxazV6HOZq9Aze0GkUp54Mz_Xh1X3CreEZJT322PHWi_eOvDw==:5833fecbd129e525
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

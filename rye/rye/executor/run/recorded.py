@@ -137,13 +137,6 @@ class Recorder:
         """The context of the executor."""
         return self._preparer.context
 
-    def permissions(self, call: PreparedCall) -> dict[str, Any] | None:
-        """Everything that the call may do; ``None`` if the tool is not confined."""
-        if call.chain[0].metadata.permissions is None:
-            return None
-        confining = self._preparer.confining
-        return permissions_to_json(confining.permissions(call.chain, call.options.widening))
-
 
 class Recording:
     """One call on its way to a record. Use it once."""
@@ -234,9 +227,8 @@ class Recording:
         if call.config.primitive_id == SUBPROCESS:
             record["environment"] = sorted(config["env"])
             record["interpreter"] = {"path": config["command"]}
-        permissions = self._recorder.permissions(call)
-        if permissions is not None:
-            record["permissions"] = permissions
+        if call.config.permissions is not None:
+            record["permissions"] = permissions_to_json(call.config.permissions)
         if call.options.widening is not None:
             record["widened"] = True
 

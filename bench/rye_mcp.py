@@ -1,11 +1,13 @@
-"""The overhead of `rye mcp` over a bare server of the same SDK.
+"""`rye mcp` over stdio against a bare server of the official SDK, which has one static tool.
 
-1. The time from the start of the process to the answer of the first ``tools/list``, alternating
-   with a server that has one static tool; ratio of the medians.
-2. A call of ``/bin/true`` through ``execute`` over stdio, minus the same call by an executor in
+1. The time from the start of the process to the answer of the first ``tools/list``, alternating;
+   ratio of the medians.
+2. The memory (RSS) of the server process after a call, when nothing is loaded any more. Memory of
+   the processes that it starts is not included.
+3. A call of ``/bin/true`` through ``execute`` over stdio, minus the same call by an executor in
    this process, alternating with a trivial call of the bare server; ratio of the medians.
 
-The second is measured twice: for a client that gets log messages, and for one that has set its
+The last is measured twice: for a client that gets log messages, and for one that has set its
 level so that it gets none.
 
 Usage: python bench/rye_mcp.py [starts] [calls]
@@ -29,7 +31,8 @@ from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import Project
 from table import Row, finish
 
-START_LIMIT = 1.2
+START_LIMIT = 0.25
+MEMORY_LIMIT = 0.6
 CALL_LIMIT = 1.5
 RUNS = 5
 
@@ -59,7 +62,9 @@ asyncio.run(main())
 class Session:
     """A minimal client."""
 
-    def __init__(self, argv: list[str], environ: dict[str, str]) -> None:
+    def __init__(
+        self, argv: list[str], environ: dict[str, str], call: str = "", **arguments: Any
+    ) -> None:
         self._next = 0
         started = time.perf_counter()
         self._process = subprocess.Popen(
@@ -72,6 +77,8 @@ class Session:
         self._send(method="notifications/initialized")
         assert self.ask("tools/list")["tools"]
         self.start_seconds = time.perf_counter() - started
+        if call:
+            self.call(call, **arguments)
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         self._next += 1
@@ -86,6 +93,13 @@ class Session:
     def call(self, name: str, **arguments: Any) -> None:
         result = self.ask("tools/call", name=name, arguments=arguments)
         assert not result.get("isError"), result
+
+    def memory(self) -> int:
+        """Return the resident memory of the server in kB."""
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1])
+        raise AssertionError("the process has no memory")
 
     def close(self) -> None:
         self._process.communicate()
@@ -120,6 +134,31 @@ def starts(times: int, ours: list[str], bare: list[str], environ: dict[str, str]
     mine, theirs = map(statistics.median, samples)
     detail = f"{mine:.0f} / {theirs:.0f} ms, medians of {times}"
     return Row("start to first list ÷ bare server", mine / theirs, START_LIMIT, detail=detail)
+
+
+def memory(ours: list[str], bare: list[str], environ: dict[str, str]) -> Row:
+    """Measure the memory; a first session fills the caches on disk."""
+    Session(ours, environ, "execute", item_id="bench/true").close()
+    sessions = (
+        Session(ours, environ, "execute", item_id="bench/true"),
+        Session(bare, environ, "trivial"),
+    )
+    mine, theirs = (settled(session) for session in sessions)
+    for session in sessions:
+        session.close()
+    detail = f"{mine / 1024:.0f} / {theirs / 1024:.0f} MiB"
+    return Row("memory after a call ÷ bare server", mine / theirs, MEMORY_LIMIT, detail=detail)
+
+
+def settled(session: Session) -> int:
+    """Return the memory once it has not changed for a second."""
+    before, since = session.memory(), time.monotonic()
+    while time.monotonic() - since < 1:
+        time.sleep(0.05)
+        now = session.memory()
+        if abs(now - before) > 100:
+            before, since = now, time.monotonic()
+    return before
 
 
 def calls(
@@ -171,7 +210,7 @@ def main() -> int:
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
         ours = [str(scripts / "rye"), "--project", str(project.path), "mcp"]
         bare = [sys.executable, str(script)]
-        rows = [starts(count, ours, bare, environ)]
+        rows = [starts(count, ours, bare, environ), memory(ours, bare, environ)]
         return finish([*rows, *calls(rounds, ours, bare, environ, project)])
 
 

@@ -55,7 +55,8 @@ def test_the_configuration_of_clients_is_what_the_command_prints(client: str, sh
 
 def test_the_command_for_claude_code_is_what_the_command_prints() -> None:
     printed = configuration("claude-code").stderr.splitlines()[-1]
-    words, shown = shlex.split(printed), shlex.split(blocks("sh")[2].replace("$PWD", str(ROOT)))
+    (claude,) = [block for block in blocks("sh") if block.startswith("claude ")]
+    words, shown = shlex.split(printed), shlex.split(claude.replace("$PWD", str(ROOT)))
     assert [*words[:7], "rye", *words[8:]] == shown
 
 

@@ -28,6 +28,8 @@ def keywords(schemas: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any
             "enum": st.lists(SCALARS, max_size=3),
             "minimum": NUMBERS,
             "maximum": NUMBERS,
+            "exclusiveMinimum": NUMBERS,
+            "exclusiveMaximum": NUMBERS,
             "minLength": st.integers(-1, 3) | st.booleans(),
             "maxItems": st.integers(-1, 3),
             "properties": st.dictionaries(NAMES, schemas, max_size=3),

@@ -124,13 +124,21 @@ class Closure(Record, frozen=True, kw_only=True):
     """The text whose SHA-256 is the digest."""
     sources: tuple[tuple[str, str], ...] = field(repr=False)
     """For each file its path, and the folder that contains it."""
+    folders: Mapping[str, str] = field(repr=False)
+    """The folders of the copy, and the folders that they are copies of."""
 
 
-def close(manifest: Manifest, sources: tuple[tuple[str, str], ...]) -> Closure:
+def close(
+    manifest: Manifest, sources: tuple[tuple[str, str], ...], folders: Mapping[str, str]
+) -> Closure:
     """The closure with this manifest."""
     encoded = manifest.encoded()
     return Closure(
-        digest=sha256(encoded).hexdigest(), manifest=manifest, encoded=encoded, sources=sources
+        digest=sha256(encoded).hexdigest(),
+        manifest=manifest,
+        encoded=encoded,
+        sources=sources,
+        folders=folders,
     )
 
 

@@ -63,6 +63,7 @@ def imported(history: History, lines: Iterable[str]) -> tuple[int, int]:
                 record = json.loads(line) if len(line) <= _MAX_LINE else None
                 if not isinstance(record, dict):
                     raise HistoryError("not a record")
+                record["imported"] = True  # nobody here can vouch for it with a receipt
                 new += insert(connection, [record])
             except (ValueError, RecursionError):
                 raise HistoryError(

@@ -9,24 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, ParameterError, RyeError
+from rye.mcp.accounting import Accounting
 from rye.mcp.builtin_tools import EXECUTE, SEARCH, SHOW
 from rye.mcp.content import error_content, result_content, success
 from rye.mcp.notifications import CallNotifier, LogLevels
+from rye.mcp.open_calls import OpenCall, OpenCalls
 from rye.mcp.protocol.errors import ProtocolError
 from rye.mcp.settings import ServerSettings
-from rye.mcp.tasks import RunningCalls
 from rye.mcp.tool_list import CatalogueReader, ToolList
 
 if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import CatalogueEntry
     from rye.executor.run.execute import PrimitiveExecutor
-    from rye.mcp.protocol.types import CallToolParams, CallToolResult, Tool
+    from rye.mcp.protocol.types import (
+        CallToolParams,
+        CallToolResult,
+        InputRequiredResult,
+        Tool,
+    )
     from rye.mcp.request import Request
 
 _DEFAULT_LIMIT = 10
 _NEEDED_BY_CALLS = (
-    "jsonschema_rs",
     "lilux.primitives.subprocess.primitive",
     "rye.catalogue.catalogue",
 )
@@ -48,33 +53,43 @@ class Calls:
         self._catalogue = catalogue
         self._executor: PrimitiveExecutor | None = None
         self.levels = LogLevels()
-        self.running = RunningCalls()
+        self.running = OpenCalls()
+        self.accounting = Accounting(context, receipts=settings.receipts)
 
-    async def call(self, request: Request, params: CallToolParams) -> CallToolResult:
-        """Run a tool and return its result or its failure as content.
+    async def call(
+        self, request: Request, params: CallToolParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Run a tool and return its result or its failure as content, or a question to the user.
 
         Raises ``ProtocolError`` if the tool is not offered. Cancellation ends the tool first.
         """
         arguments = params.arguments or {}
         try:
+            if params.request_state is not None and request.era == "stateless":
+                return await self.running.resume(request, params)
             builtin = self._tool_list.builtin(params.name)
             if builtin is None:
-                item_id = await self._tool_list.item_id_of(params.name)
-                return await self._execute(request, item_id, arguments)
+                entry = await self._tool_list.entry_of(params.name)
+                self.accounting.show(entry)
+                arguments = {"item_id": entry.item_id, "parameters": arguments}
+                return await self._begin(request, params, arguments)
             # Many models send null for an argument that they leave out.
             arguments = {key: value for key, value in arguments.items() if value is not None}
             _require_valid(builtin, arguments)
             if builtin.name == EXECUTE:
-                return await self._execute(request, **arguments)
-            if builtin.name == SEARCH:
-                return success(await self._search(**arguments))
-            if builtin.name == SHOW:
-                return success(await self._show(**arguments))
-            return success(await asyncio.to_thread(self._sign, **arguments))
+                return await self._begin(request, params, arguments)
+            return success(await self._use(builtin, arguments))
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - its text may contain values
             return error_content(error)
+
+    async def _use(self, builtin: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+        if builtin.name == SEARCH:
+            return await self._search(**arguments)
+        if builtin.name == SHOW:
+            return await self._show(**arguments)
+        return await asyncio.to_thread(self._sign, **arguments)
 
     async def warm_up(self) -> None:
         """Import the modules that calls need, in a thread."""
@@ -83,35 +98,46 @@ class Calls:
     async def aclose(self) -> None:
         """Cancel running calls and close the executor."""
         self.running.cancel_all()
+        await self.running.wait_all()
         if self._executor is not None:
             await self._executor.aclose()
+        await self.accounting.aclose()
+
+    async def _begin(
+        self, request: Request, params: CallToolParams, arguments: Mapping[str, Any]
+    ) -> CallToolResult | InputRequiredResult:
+        return await self.running.begin(
+            request, params, lambda call: self._execute(call, **arguments)
+        )
 
     async def _execute(
         self,
-        request: Request,
+        call: OpenCall,
         item_id: str,
         parameters: Mapping[str, Any] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - of the tool, not of this function
         dry_run: bool = False,
     ) -> CallToolResult:
+        from rye.mcp.listener import ClientListener
+
         if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
-        notifier = CallNotifier(request, item_id, lines=self.levels.wants_lines(request))
+        notifier = CallNotifier(call, item_id, lines=self.levels.wants_lines(call))
         if self._executor is None:
             self._executor = _executor_class()(
                 context=self._context, confined_only=self._settings.confined
             )
-        call = self._executor.execute(
-            item_id,
-            parameters,
-            timeout=timeout,
-            dry_run=dry_run,
-            on_output=notifier.on_output if notifier.wanted else None,
-        )
-        if not notifier.wanted:
-            return result_content(await self.running.run(call, request.disconnected))
         async with notifier.sending():
-            result = await self.running.run(call, request.disconnected)
+            result = await self._executor.execute(
+                item_id,
+                parameters,
+                timeout=timeout,
+                dry_run=dry_run,
+                on_output=notifier.on_output if notifier.wanted else None,
+                listener=ClientListener(call, notifier),
+                caller=self.accounting.caller(call, item_id),
+            )
+        self.accounting.note(result)
         return result_content(result)
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
@@ -132,6 +158,7 @@ class Calls:
         from rye.catalogue.example import example_parameters
 
         entry = await self._entry(item_id)
+        self.accounting.show(entry)
         example = example_parameters(entry.schema)
         shown = {
             "item_id": entry.item_id,
@@ -217,6 +244,10 @@ def _not_offered(item_id: str) -> ItemNotFoundError:
 
 
 def _require_valid(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    from lilux.schemas.plain import surely_valid
+
+    if surely_valid(arguments, tool.input_schema):
+        return
     from lilux.schemas.schema_validator import validate_parameters
 
     verdict = validate_parameters(dict(arguments), tool.input_schema)

@@ -65,6 +65,7 @@ def stdio_config(
         *(["--allow-sign"] if settings.allow_sign else []),
         *(f"--only={glob}" for glob in settings.only),
         *(["--confined"] if settings.confined else []),
+        *(["--receipts", "signed"] if settings.receipts else []),
     ]
     args = [*command[1:], "--project", str(context.project_path), "mcp", *flags]
     entry: dict[str, Any] = {"command": command[0], "args": args}

@@ -35,7 +35,7 @@ from rye.mcp.http_connections import (
 )
 from rye.mcp.http_options import MCP_PATH, Listener
 from rye.mcp.process import StopSignals
-from rye.mcp.sdk_server import DISCONNECTED, sdk_server
+from rye.mcp.sdk_server import DISCONNECTED, TOKEN_NAME, sdk_server
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
 
@@ -167,6 +167,9 @@ class _Server(uvicorn.Server):
         return Connection(self._connections, self.config, self.server_state, self.lifespan.state)
 
 
+ONLY_TOKEN = "default"  # noqa: S105 - a name, not a token
+
+
 class _Rules(NamedTuple):
     """The headers that a request must have."""
 
@@ -213,6 +216,8 @@ class _Guard:
             await refusal(scope, receive, send)
             return
         disconnected = scope[DISCONNECTED] = asyncio.Event()
+        if self._rules.token is not None:
+            scope[TOKEN_NAME] = ONLY_TOKEN
 
         async def receive_and_record() -> Message:
             message = await self._receive(receive)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rye.mcp.callers import client_name
 from rye.mcp.protocol.connection import (
     Answer,
     Call,
@@ -148,6 +149,7 @@ class _LineRequest:
     """A :class:`~rye.mcp.request.Request` of a client of lines."""
 
     session = ""
+    token_name = ""
     disconnected = None
 
     def __init__(self, client: LineSession, call: Call) -> None:
@@ -169,6 +171,10 @@ class _LineRequest:
     @property
     def capabilities(self) -> ClientCapabilities:
         return self._call.capabilities
+
+    @property
+    def client(self) -> str:
+        return client_name(self._call.client)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         await self._client.notify(method, params)

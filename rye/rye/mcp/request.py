@@ -43,6 +43,14 @@ class Request(Client, Protocol):
         """The key of the session: its id over HTTP, empty for the one client of stdio."""
 
     @property
+    def client(self) -> str:
+        """The name and version that the client gives itself; empty if it gives none."""
+
+    @property
+    def token_name(self) -> str:
+        """The name of the token that the client showed; empty if none was required."""
+
+    @property
     def disconnected(self) -> asyncio.Event | None:
         """Set when the client of an HTTP request disconnects."""
 
@@ -54,9 +62,15 @@ class Request(Client, Protocol):
         """
 
 
-async def send_progress(request: Request, progress: float, message: str) -> None:
+async def send_progress(
+    request: Request, progress: float, message: str, total: float | None = None
+) -> None:
     """Report progress, if the client asked for it."""
     token = request.meta.progress_token
     if token is not None:
-        params = {"progressToken": token, "progress": progress, "message": message}
+        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message:
+            params["message"] = message
         await request.notify("notifications/progress", params)

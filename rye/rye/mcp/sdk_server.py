@@ -18,9 +18,10 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import methods
 
+from rye.mcp.callers import client_name
 from rye.mcp.protocol.eras import STATELESS_VERSIONS, Era, RequestMeta, read_meta, with_envelope
 from rye.mcp.protocol.errors import INVALID_REQUEST, ProtocolError
-from rye.mcp.protocol.types import ClientCapabilities
+from rye.mcp.protocol.types import ClientCapabilities, Implementation
 from rye.mcp.server import SERVER, Handler, Service
 from rye.mcp.tasks import cancel_and_wait
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 DISCONNECTED = "rye.client_disconnected"
 """The key under which the scope of an HTTP request has an ``asyncio.Event``, which is set when the
 client disconnects."""
+
+TOKEN_NAME = "rye.token_name"  # noqa: S105 - a key, not a token
+"""The key under which the scope of an HTTP request has the name of the token that was shown."""
 
 T = TypeVar("T")
 
@@ -159,6 +163,20 @@ class SdkRequest:
         return _session_key(self._ctx)
 
     @property
+    def client(self) -> str:
+        if self.meta.client_info is not None:
+            return client_name(self.meta.client_info)
+        params = self._ctx.session.client_params
+        if params is None:
+            return ""
+        return client_name(Implementation(params.client_info.name, params.client_info.version))
+
+    @property
+    def token_name(self) -> str:
+        request = self._ctx.request
+        return "" if request is None else request.scope.get(TOKEN_NAME, "")
+
+    @property
     def disconnected(self) -> asyncio.Event | None:
         request = self._ctx.request
         return None if request is None else request.scope.get(DISCONNECTED)
@@ -173,7 +191,10 @@ class SdkRequest:
         if self.era == "stateless":
             raise ProtocolError(INVALID_REQUEST, "clients of 2026-07-28 cannot be sent requests")
         version, related = self._ctx.protocol_version, self._ctx.request_id
-        request: Any = methods.parse_server_request(method, version, params)
+        try:
+            request: Any = methods.parse_server_request(method, version, params)
+        except (KeyError, ValueError):
+            raise ProtocolError(INVALID_REQUEST, f"{version} has no such {method!r}") from None
         kind: Any = methods.MONOLITH_RESULTS[method]
         try:
             answer = await self._ctx.session.send_request(

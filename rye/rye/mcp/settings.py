@@ -21,6 +21,9 @@ class ServerSettings(NamedTuple):
     confined: bool = False
     """Offer only tools that declare permissions."""
 
+    receipts: bool = False
+    """Sign a receipt of every call."""
+
     @property
     def restricted(self) -> bool:
         """True if clients may not see and run every item."""

@@ -102,7 +102,7 @@ class ToolList:
             tools += await asyncio.to_thread(self._tools, {name: named[name] for name in shown})
         return Page(tools, _write_cursor(shown[-1]) if more else None)
 
-    async def item_id_of(self, name: str) -> str:
+    async def entry_of(self, name: str) -> CatalogueEntry:
         """Return the id of the tool that is listed as ``name``.
 
         Raises ``ProtocolError`` if there is none.
@@ -120,7 +120,7 @@ class ToolList:
                 "(run unlisted tools with `execute`)",
                 {"nearest": nearest},
             )
-        return named[name].item_id
+        return named[name]
 
     def builtin(self, name: str) -> Tool | None:
         """Return the built-in tool of this name, if it is offered."""

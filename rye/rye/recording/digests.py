@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lilux.primitives.errors import IntegrityError
+from lilux.primitives.integrity import canonical_json
 from lilux.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -23,6 +25,18 @@ def digest(data: bytes) -> str:
     from hashlib import sha256 as fast
 
     return fast(data).hexdigest()
+
+
+def digest_of_description(description: str, schema: Mapping[str, Any] | None) -> str:
+    """The digest of what an agent reads about a tool: ``{"description": …, "schema": …}``.
+
+    Empty for a schema that is not JSON, which no agent is shown.
+    """
+    try:
+        text = canonical_json({"description": description, "schema": schema})
+    except IntegrityError:
+        return ""
+    return digest(text.encode("ascii"))
 
 
 class Secrets:

@@ -38,6 +38,8 @@ class Caller(Record, frozen=True, kw_only=True):
     """The name of the program that calls."""
     traceparent: str = ""
     """The W3C trace context of the request."""
+    replays: str = ""
+    """The id of the run that this call repeats."""
     shown: str = ""
     """The digest of the description and the schema that the client was shown."""
 

@@ -9,10 +9,12 @@ from rye.recording.run_ids import first_run_id
 from rye.recording.settings import Retention
 
 _TABLES = (("outputs", "run_id"), ("details", "run_id"), ("runs", "id"))
-# Only from the beginning, so that the rest is a chain without a gap.
+# Only from the beginning, so that the rest is a chain without a gap; and never the last one, which
+# the next receipt has to name.
 _RECEIPTS = """
 DELETE FROM receipts WHERE position <
-    (SELECT coalesce(min(position), 9223372036854775807) FROM receipts WHERE run_id >= ?)
+    (SELECT coalesce(min(position), (SELECT max(position) FROM receipts)) FROM receipts
+     WHERE run_id >= ?)
 """
 _BATCH = 2000
 _DAY_MS = 24 * 3600 * 1000
@@ -42,6 +44,7 @@ def remove_older(connection: sqlite3.Connection, milliseconds: float) -> int:
 def remove_all(connection: sqlite3.Connection) -> int:
     """Remove all runs and receipts; return the number of runs."""
     removed = _remove_before(connection, "~")
+    connection.execute("DELETE FROM receipts")
     _give_back(connection)
     return removed
 

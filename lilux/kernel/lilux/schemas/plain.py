@@ -30,6 +30,8 @@ _KEYWORDS: Mapping[str, tuple[type, ...]] = {
     "enum": (list,),
     "minimum": (int, float),
     "maximum": (int, float),
+    "exclusiveMinimum": (int, float),
+    "exclusiveMaximum": (int, float),
     "minLength": (int,),
     "maxLength": (int,),
     "minItems": (int,),
@@ -117,7 +119,12 @@ def _accepts_list(schema: dict[str, Any], value: list[Any]) -> bool:
 
 
 def _accepts_number(schema: dict[str, Any], value: float) -> bool:
-    return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    return (
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        and (above is None or above < value)
+        and (below is None or value < below)
+    )
 
 
 def _has_size(schema: dict[str, Any], size: int, kind: str) -> bool:

@@ -8,6 +8,7 @@ and adds no space after ``key=``. The script for zsh adds none either.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, ClassVar
 
 import click
@@ -24,6 +25,7 @@ from click.shell_completion import (
 
 from rye.cli.app import COMPLETION_VARIABLE
 
+_OTHER_NAME = "ryex"
 _BASH_SCRIPT = """\
 %(complete_func)s() {
     local response type value
@@ -145,7 +147,8 @@ SHELLS: dict[str, type[ShellComplete]] = {
 def command(shell: str) -> None:
     """Print the completion script for a shell.
 
-    It completes commands, options, tool ids, and the names and values of parameters.
+    It completes commands, options, tool ids, and the names and values of parameters. For the
+    second name of the command, use `ryex completion`.
 
     \b
     Examples:
@@ -155,7 +158,12 @@ def command(shell: str) -> None:
     """
     from rye.cli.app import app
 
-    click.echo(SHELLS[shell](app, {}, "rye", COMPLETION_VARIABLE).source(), nl=False)
+    click.echo(SHELLS[shell](app, {}, program_name(), COMPLETION_VARIABLE).source(), nl=False)
+
+
+def program_name() -> str:
+    """The name that the user typed: ``ryex``, or ``rye`` for any other."""
+    return _OTHER_NAME if os.path.basename(sys.argv[0]) == _OTHER_NAME else "rye"  # noqa: PTH119 - a text
 
 
 def answer_shell(app: click.Command, instruction: str) -> int:

@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     help="Accept browser requests from this origin, such as http://localhost:6274. Repeatable.",
 )
 @click.option(
+    "--receipts",
+    type=click.Choice(["signed"]),
+    help="Sign a receipt of every call with your key; see `rye receipt`.",
+)
+@click.option(
     "--print-config",
     "client",
     type=click.Choice(CLIENTS),
@@ -67,6 +72,7 @@ def command(  # noqa: PLR0917 - click passes by name
     http: str | None,
     token_file: str | None,
     origins: tuple[str, ...],
+    receipts: str | None,
     client: str | None,
 ) -> None:
     """Serve the tools to agents over MCP.
@@ -84,7 +90,11 @@ def command(  # noqa: PLR0917 - click passes by name
       rye mcp --http 127.0.0.1:8321 --all-tools
     """
     settings = ServerSettings(
-        all_tools=all_tools, allow_sign=allow_sign, only=only, confined=confined
+        all_tools=all_tools,
+        allow_sign=allow_sign,
+        only=only,
+        confined=confined,
+        receipts=receipts is not None,
     )
     context = invocation.context
     if http is None and (token_file or origins):

@@ -193,6 +193,11 @@ class Snapshot:
             verified.keep(file, root, seen, content_hash)
         return content_hash
 
+    def digest(self, path: str) -> str | None:
+        """The SHA-256 of all bytes of a signed file, as this call read it."""
+        known = self._files.get(Path(path))
+        return self._library.verified_files.digest(path) if known is None else known.digest
+
     def _read(self, resolution: Resolution) -> KnownFile:
         path = resolution.path
         assert path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect

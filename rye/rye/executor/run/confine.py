@@ -59,10 +59,13 @@ class Confining:
         environment: ChainEnvironment,
         config: ExecutionConfig,
         options: CallOptions,
+        *,
+        copy: str = "",
     ) -> ExecutionConfig:
         """Return the config of the confined call; the same one if the tool is not confined.
 
-        Raises :class:`PermissionsError`, also for a part that cannot be enforced and is required.
+        ``copy`` is the copy of the closure that the call runs, if there is one. Raises
+        :class:`PermissionsError`, also for a part that cannot be enforced and is required.
         """
         if chain[0].metadata.permissions is None:
             if self._confined_only:
@@ -85,7 +88,7 @@ class Confining:
             return _reported(config, chain[0].item_id, {}, missing, accepts)
         _refuse_files(chain[0].item_id, config.config)
         confiner = self._confiner(
-            chain, anchor, environment, config, granted=granted, widening=widening
+            chain, anchor, environment, config, granted=granted, widening=widening, copy=copy
         )
         profile = confiner.profile
         required = () if accepts else _required()
@@ -118,17 +121,20 @@ class Confining:
         *,
         granted: list[Permissions],
         widening: Widening | None,
+        copy: str,
     ) -> Confiner:
         """The confiner of the chain; the last one if nothing that it depends on has changed."""
         tool, env = chain[0].item_id, environment.env
         interpreters = tuple([env.get(name, "") for name in interpreter_variables(chain)])
         command = config.config["command"]
-        key = (anchor, command, interpreters, env.get("PATH"), granted, widening)
+        key = (anchor, command, interpreters, env.get("PATH"), granted, widening, copy)
         known = self._known.get(tool)
         if known is not None and known[0] is chain and known[1] == key:
             return known[2]
         permissions = _everything(chain, granted, widening)
-        made = confiner_of(permissions, chain, anchor, environment, config, context=self._context)
+        made = confiner_of(
+            permissions, chain, anchor, environment, config, context=self._context, copy=copy
+        )
         self._known[tool] = (chain, key, made)
         return made
 
@@ -168,6 +174,7 @@ def confiner_of(
     config: ExecutionConfig,
     *,
     context: Context,
+    copy: str = "",
 ) -> Confiner:
     """The confiner of a chain with these permissions."""
     from rye.permissions.profile import Confiner, Start, profile_of
@@ -182,7 +189,9 @@ def confiner_of(
     profile = profile_of(
         permissions, environment.declared | _set_by_config(chain) | _set_by_anchor(anchor)
     )
-    start = Start(commands=tuple(commands), path=env.get("PATH", ""), own=_own_files(chain, anchor))
+    start = Start(
+        commands=tuple(commands), path=env.get("PATH", ""), own=_own_files(chain, anchor, copy)
+    )
     return Confiner(profile, start, chain[0].item_id, context)
 
 
@@ -248,9 +257,10 @@ def _set_by_anchor(anchor: Anchor | None) -> frozenset[str]:
     return frozenset() if anchor is None else frozenset([one.name for one in anchor.env_paths])
 
 
-def _own_files(chain: Sequence[ChainElement], anchor: Anchor | None) -> tuple[str, ...]:
-    """The files that a tool consists of: its folder, and the libraries of its runtimes."""
-    found = [str(one.path) for one in chain[1:] if one.path is not None]
+def _own_files(chain: Sequence[ChainElement], anchor: Anchor | None, copy: str) -> tuple[str, ...]:
+    """The files that a tool consists of: the copy that runs, its folder, and its runtimes."""
+    found = [copy] if copy else []
+    found += [str(one.path) for one in chain[1:] if one.path is not None]
     if chain[0].path is not None:
         found.append(str(chain[0].path.parent))
     if anchor is not None:

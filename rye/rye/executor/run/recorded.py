@@ -13,12 +13,14 @@ for each executor.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 
 from lilux.primitives.errors import IntegrityError
 from lilux.primitives.integrity import canonical_json
 from lilux.record import replaced
+from lilux.runtime.env_resolver.interpreters import which
 
 from rye.context import Context
 from rye.errors import HistoryError
@@ -27,7 +29,8 @@ from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, digest
+from rye.recording.digests import Secrets, digest, digest_of_description
+from rye.recording.interpreters import stamp
 from rye.recording.record import (
     CANCELLED,
     ERROR,
@@ -132,6 +135,11 @@ class Recorder:
             )
         return known[1], known[2]
 
+    def program(self, command: str, env: Mapping[str, str]) -> dict[str, Any]:
+        """The program that a call starts, as it is now."""
+        path = command if os.sep in command else which(command, env) or command
+        return stamp(str(path))
+
     @property
     def context(self) -> Context:
         """The context of the executor."""
@@ -206,7 +214,7 @@ class Recording:
             **fields,
             "ms": {name: round(taken, 3) for name, taken in self._ms.items()},
         }
-        for name in ("client", "token", "program", "traceparent", "shown"):
+        for name in ("client", "token", "program", "traceparent", "replays", "shown"):
             if value := getattr(caller, name):
                 record[name] = value
         if trace := trace_id(caller.traceparent):
@@ -226,7 +234,7 @@ class Recording:
         config = call.config.config
         if call.config.primitive_id == SUBPROCESS:
             record["environment"] = sorted(config["env"])
-            record["interpreter"] = {"path": config["command"]}
+            record["interpreter"] = self._recorder.program(config["command"], config["env"])
         if call.config.permissions is not None:
             record["permissions"] = permissions_to_json(call.config.permissions)
         if call.options.widening is not None:
@@ -257,12 +265,14 @@ class Recording:
 
 def _fields_of_chain(chain: Sequence[ChainElement]) -> dict[str, Any]:
     tool = chain[0]
+    metadata = tool.metadata
     return {
         "item": tool.item_id,
         "version": tool.version,
         "space": tool.space,
         "signers": list(dict.fromkeys([one.signer for one in chain if one.signer])),
         "chain": {one.item_id: one.integrity for one in chain},
+        "described": digest_of_description(metadata.description, metadata.config_schema),
     }
 
 

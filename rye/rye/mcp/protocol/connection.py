@@ -68,6 +68,7 @@ class Call(NamedTuple):
     version: str
     meta: RequestMeta
     capabilities: ClientCapabilities
+    client: Implementation | None
 
 
 class Reply(NamedTuple):
@@ -106,6 +107,7 @@ class Connection:
         self._era: Era | None = None
         self._version = HANDSHAKE_VERSIONS[-1]
         self._capabilities = ClientCapabilities()
+        self._client: Implementation | None = None
         self._may_call = False
         self._running: set[RequestId] = set()
         self._asked: set[RequestId] = set()
@@ -180,10 +182,11 @@ class Connection:
         parsed = convert(params or {}, served.params, "params")
         self._running.add(request_id)
         if era == "handshake":
-            version, capabilities = self._version, self._capabilities
+            version, capabilities, client = self._version, self._capabilities, self._client
         else:
             version, capabilities = meta.protocol_version, meta.capabilities
-        return Call(request_id, method, parsed, era, version, meta, capabilities)
+            client = meta.client_info
+        return Call(request_id, method, parsed, era, version, meta, capabilities, client)
 
     def _era_of(self, method: str, params: dict[str, Any] | None) -> Era:
         """Return the era of a request. Raises ``ProtocolError`` if the connection has another."""
@@ -205,6 +208,7 @@ class Connection:
         known = client.protocol_version in HANDSHAKE_VERSIONS
         self._version = client.protocol_version if known else HANDSHAKE_VERSIONS[-1]
         self._capabilities = client.capabilities
+        self._client = client.client_info
         self._may_call = True
         return {
             "protocolVersion": self._version,

@@ -48,12 +48,15 @@ class RequestMeta(msgspec.Struct, frozen=True, rename=_NAMES):
     capabilities: ClientCapabilities = ClientCapabilities()
     client_info: Implementation | None = None
     log_level: LogLevel | None = None
+    traceparent: Any = None
+    """The trace context of W3C, if it is a string."""
 
 
 class _HandshakeMeta(msgspec.Struct, frozen=True, rename=_NAMES):
     """In older revisions the other names have no meaning."""
 
     progress_token: int | str | None = None
+    traceparent: Any = None
 
 
 def has_envelope(params: dict[str, Any] | None) -> bool:
@@ -68,8 +71,8 @@ def read_meta(era: Era, params: dict[str, Any] | None) -> RequestMeta:
     if era == "handshake":
         if meta is None:
             return RequestMeta()
-        token = convert(meta, _HandshakeMeta, "params._meta").progress_token
-        return RequestMeta(progress_token=token)
+        known = convert(meta, _HandshakeMeta, "params._meta")
+        return RequestMeta(progress_token=known.progress_token, traceparent=known.traceparent)
     _require_envelope(meta)
     return convert(meta, RequestMeta, "params._meta")
 

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:n3v1QaQVb6uXS49P8ZNPD4mv1kHbQrxQjArxvI_qSDlk1P5ydOXYL3ewwYYgLlfrCgjKy22PYwM2DDtn-QqIAg==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:uFSvtUf1M1h0on6PHET4fD1rP5J3aL-kXy4kJe5wYuyVbzpYCJe6AbxptWwswg5FZhlFOo4uA6IlMdh7YDCeDQ==:e89fbbc1f73416af
 """Find files by a glob pattern."""
 
 from __future__ import annotations

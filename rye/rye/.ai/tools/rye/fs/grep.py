@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:jZaP3m576FtZt6tCzfu8sJdcY0SuzAGTJKW8nizO6NZyaAPuxB76er_qEltZ14qG2aH8ybRoIphLOXznuXlSCA==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:YbTgWXr1dgOHWsyTRAQLvqdyDGarxzqJYZwfaMVhxqp76WcWIc6iFex7ea5Sb-6--4A2fpkmu3QAlVpCsNmEAQ==:e89fbbc1f73416af
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:My5azmYDINY9N1EBNR8NB5tj8rZJS8wwTOo5MiDZNDHtcpOS6C56GZmiI4UTlbejQJp_A2Ki5uu8iI3jFi-8BQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:dD94BT9NuEHlGwVTf0nEQOOT44Rr_ZUJ5zZiYI9ZGdrwR-3qaoBFm0KbXpGPghTfuLpNfhrMR9fIith8KC8iAQ==:e89fbbc1f73416af
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

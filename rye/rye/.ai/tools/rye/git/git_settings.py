@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:sSFumfSSB0xeyy1ILGsLJZpOKbCjolQOySGZGeG28hrGc8tmlPStQxPZvLZnKP8Tv7lCW-lpHUrtS-j6iRV1Cg==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:4mQzDs8Rvcsrl3_4QCcCMWA24TgX74286lCNc3BzVjdVZHVvGTGqE2rX0LpSygSt5I3rbJwMtNdzC3NOYIvxCg==:e89fbbc1f73416af
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

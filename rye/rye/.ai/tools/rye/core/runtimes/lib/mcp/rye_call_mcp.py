@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:1V7w9KRWMyUdFdjZfUrtIM5FR3DR7vmCbMfuoIT0leoPNpi6Ju2tadDvNvG1y3EpqSmqLTqZb7FE-QDhrN4jDQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:34v7VTh6p_N9x8L__2JSn_mau0Sra7Dq3L0V2HW-7_Vtm5ZIUXhrWPx5DsH-oRwVCaVVdLRIydYRJZxyDdonCw==:e89fbbc1f73416af
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:nn-hZW85ShDAU3xnpg2OSGQH5xMdCiUA4dnNIB3CC6DSeTZFplIZH1bptvciLqukrJVPs8kSt1XME_6S8UOGDA==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:hawM-9HC8DRcMmAm8JvU9V_tA3uym4aly_WOSwrZEn9GdvlKLBu1yqPy8f-38F1UTXTXfOdPWmURh7G2J73kCA==:e89fbbc1f73416af
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

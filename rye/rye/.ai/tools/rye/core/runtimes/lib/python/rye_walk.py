@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:KTmkn1UBz8pcDcZJIchpef8-mH6KcPdiI8BnJYYE47kd4bGMuXyUtdfC_4SM0YNgk2f_bodEE9MUpIhoEoWnAg==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:Aw-s_tl7x_dTtJINoH_zKZXyhLSnIJ6jTGKlRG1GyWklSCvJAtkUdwgVe3vkHbrUj_I4gJEwaghYPiF96jGDDA==:e89fbbc1f73416af
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

@@ -1,7 +1,7 @@
-# rye:signed:20261118T015555Z:eaaa2db5477f3cf438a428354bd3edfb86ed826dc852409da0517244285dfe7a:LuYJrfvIMKQoo3UPUseyBRjxmdBy9KN9xWE7I3WX9Gdq6RvWwrr4FMG73xD7bvO8n1D5DCPWMnoxG7M_6YW9DQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T023833Z:b79eaebcc2d48d995a2639eb3b220e7650d8a9fec21d60bfe3919a7aae16de17:eCuutlGohrvE2uY82D6MvyLvFt2dqNi7AgFGNbvSL_OqCNrlC4r6TlXq8YbtgKZTDAMFQ0NuXX1nqSdNxpkCDQ==:e89fbbc1f73416af
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
-Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER SHA256 < params.json``.
+Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < params.json``.
 
 INTERPRETER is the program of the first line as Rye found it; the arguments in the first line are
 kept. Each parameter becomes the variable ``RYE_PARAM_<NAME>``: upper case, with an underscore for
@@ -30,20 +30,12 @@ CONFIG_SCHEMA = {"type": "object"}  # main is not called with parameters
 # Linux limits a variable to 128 KiB.
 LONGEST = 64 * 1024
 
-# The only valid position and spelling of a signature line.
-_SIGNATURE = re.compile(
-    rb"((?:\xef\xbb\xbf)?(?:#![^\n]*\n)?)[^\n]{1,8} rye:signed:[0-9]{8}T[0-9]{6}Z:[0-9a-f]{64}"
-    rb":[A-Za-z0-9_-]{85}[AQgw]==:[0-9a-f]{16}\r?\n"
-)
-
 
 def main(argv: list[str]) -> None:
     """Replace this process by the interpreter."""
-    tool_path, project_path, interpreter, integrity = argv[1:5]
+    tool_path, project_path, interpreter = argv[1:4]
     with open(tool_path, "rb") as file:
         content = file.read()
-    if _content_hash(content) != integrity:
-        _fail(f"{tool_path} changed after it was verified and was not run; run it again")
     text = sys.stdin.buffer.read() or b"{}"
     env = {**os.environ, **_variables(json.loads(text)), "RYE_PROJECT_PATH": project_path}
     _offer(text)
@@ -95,20 +87,6 @@ def _offer(text: bytes) -> None:
         view = view[os.write(descriptor, view) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     os.dup2(descriptor, 0)
-
-
-def _content_hash(content: bytes) -> str:
-    """The SHA-256 that is signed and pinned: of the file without its signature line."""
-    line = _SIGNATURE.match(content)
-    signed = content if line is None else line[1] + content[line.end() :]
-    for name in ("_sha2", "_sha256"):  # faster to import than hashlib
-        try:
-            return str(__import__(name).sha256(signed).hexdigest())
-        except ImportError:
-            continue
-    import hashlib
-
-    return hashlib.sha256(signed).hexdigest()
 
 
 def _fail(message: str) -> None:

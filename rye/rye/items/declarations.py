@@ -28,10 +28,9 @@ _MAX_PLACE = 200
 TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
 LISTS = ("inputs", "outputs")
-NAMES = (
-    *(*TEXTS, "executor_id", *MAPPINGS, *LISTS),
-    *("child_constraints", "permissions", "pins", "examples", "warm"),
-)
+FLAGS = ("stdin", "warm")
+OTHERS = ("executor_id", "child_constraints", "permissions", "pins", "examples")
+NAMES = (*TEXTS, *MAPPINGS, *LISTS, *FLAGS, *OTHERS)
 
 EXAMPLE_KEYS = ("params", "expect")
 
@@ -253,10 +252,10 @@ _CHECKS = {
     "child_constraints": _constraints,
     "permissions": permissions_from,
     "pins": _pins,
-    "warm": _flag,
     "examples": _examples,
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(MAPPINGS, _mapping),
     **dict.fromkeys(LISTS, _list_of_text),
+    **dict.fromkeys(FLAGS, _flag),
     "version": _version,
 }

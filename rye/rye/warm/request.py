@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Of the config: what a prepared process has for all of its calls, besides the environment.
 _SHARED = ("command", "args", "cwd", "confinement")
+# The length of the parameters, for a tool that reads the stdin of its caller.
+_OF_CALL = ("RYE_STDIN",)
 
 
 class WarmRequest(Record, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class WarmRequest(Record, frozen=True, kw_only=True):
             self.closure,
             _identity(command),
             config.get("confinement"),
-            frozenset(config["env"].items()),
+            frozenset([one for one in config["env"].items() if one[0] not in _OF_CALL]),
             command,
             tuple(config.get("args") or ()),
             config.get("cwd"),

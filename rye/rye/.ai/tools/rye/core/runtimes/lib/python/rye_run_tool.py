@@ -77,7 +77,7 @@ def run(argv: list[str], code_of: CodeOf) -> int:
     places = Places(argv, code_of)
     tool = _prepared(places) if "LILUX_PREPARED" in os.environ else None
     _offer_stack()
-    params = _parameters(sys.stdin.buffer.read())
+    params = _parameters(_read_parameters())
     if argv[4] == "runtime":
         return _run_script(params)
     result_fd = _reserve_stdout_for_the_result()
@@ -124,6 +124,18 @@ def _offer_stack() -> None:
             faulthandler.register(12, os.memfd_create("lilux-stack"), chain=False)
         except (AttributeError, ImportError, OSError, ValueError, RuntimeError):
             return
+
+
+def _read_parameters() -> bytes:
+    """Read the whole stdin, or only the first bytes if the rest is for the tool."""
+    size = os.environ.pop("RYE_STDIN", None)
+    if size is None:
+        return sys.stdin.buffer.read()
+    parts, missing = [], int(size)
+    while missing > 0 and (part := os.read(0, missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
 
 
 def _parameters(text: bytes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -49,6 +50,20 @@ def test_every_command_of_the_page_about_learning_prints_what_it_shows(tmp_path:
     work.mkdir()
     page = DOCS / "permissions-learn.md"
     assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
+
+
+@pytest.mark.torture  # it downloads a public server
+@pytest.mark.skipif(shutil.which("uvx") is None, reason="uvx is not installed")
+def test_every_command_of_the_page_about_importing_prints_what_it_shows(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    registry = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("UV_", "SSL_")) or name.lower().endswith("_proxy")
+    }
+    environ = {**registry, **fresh_environment(tmp_path / "home", SCRIPTS)}
+    assert play(DOCS / "importing.md", work, environ) > 3
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")

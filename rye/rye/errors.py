@@ -151,6 +151,10 @@ class UnapprovedProjectError(TrustError):
     """A call needs an unsigned part of a project that the user has not approved."""
 
 
+class UpstreamChangedError(TrustError):
+    """A tool of another MCP server is not the one that the user pinned."""
+
+
 class ChainError(RyeError, ValueError):
     """A chain that cannot be built or may not be run."""
 

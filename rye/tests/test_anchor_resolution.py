@@ -173,8 +173,8 @@ def test_an_unknown_name_is_refused(workshop: Workshop) -> None:
         apply_anchor({}, anchor)
     assert str(caught.value) == (
         f"{anchor.declared_in}: anchor.env_paths.P: unknown name 'runtime_lib'; "
-        "use one of anchor_path, project_path, system_space, tool_dir, tool_parent, tool_path, "
-        "user_space"
+        "use one of anchor_path, project_path, source_dir, system_space, tool_dir, tool_parent, "
+        "tool_path, user_space"
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +15,6 @@ import pytest
 from rye.errors import RyeError
 from rye.items.reader import read_item
 from rye.spaces.resolver import Resolver
-from rye.trust.signature import split_signature
 from rye_project import SUBPROCESS, Project
 
 ROUNDS = 150
@@ -182,24 +183,149 @@ def test_swapping_a_lockfile_for_a_link_never_writes_to_the_target(
     assert precious.read_text() == "precious"
 
 
-@pytest.mark.parametrize("line", ["", "#!/usr/bin/env python3\n"])
-def test_a_python_tool_replaced_while_its_interpreter_starts_does_not_run(
-    tmp_path: Path, line: str
+PYTHON_HELPER = "from {module} import word\n\n\ndef main():\n    return word()\n"
+BLOCK = '{sign} /// rye\n{sign} executor_id = "{runtime}"\n{sign} ///\n'
+RUNTIMES = "rye/core/runtimes"
+# The program of each runtime, and the files of a tool; all of them say "good".
+SWAPPED = {
+    "python": ("python", {"t.py": PYTHON.format(line="", word="good")}),
+    "python with a module": (
+        "python",
+        {
+            "__init__.py": "",
+            "words.py": 'def word():\n    return "good"\n',
+            "t.py": f'__executor_id__ = "{RUNTIMES}/python_runtime"\n'
+            + PYTHON_HELPER.format(module="words"),
+        },
+    ),
+    "python script": (
+        "python",
+        {"t.py": f'__executor_id__ = "{RUNTIMES}/python_script_runtime"\nprint("good")\n'},
+    ),
+    "bash": (
+        "bash",
+        {"t.sh": BLOCK.format(sign="#", runtime=f"{RUNTIMES}/bash_runtime") + "echo good\n"},
+    ),
+    "awk": (
+        "awk",
+        {"t.awk": BLOCK.format(sign="#", runtime="runtimes/awk") + 'BEGIN { print "good" }\n'},
+    ),
+    "node": (
+        "node",
+        {
+            "t.mjs": BLOCK.format(sign="//", runtime=f"{RUNTIMES}/node_runtime")
+            + 'export const main = () => "good";\n'
+        },
+    ),
+    "node with a module": (
+        "node",
+        {
+            "words.mjs": 'export const word = "good";\n',
+            "t.mjs": BLOCK.format(sign="//", runtime=f"{RUNTIMES}/node_runtime")
+            + 'import { word } from "./words.mjs";\nexport const main = () => word;\n',
+        },
+    ),
+    "uv": (
+        "uv",
+        {"t.py": f'__executor_id__ = "{RUNTIMES}/uv_script_runtime"\nprint("good")\n'},
+    ),
+    "library of a runtime": (
+        "sh",
+        {
+            "lib/run.sh": "# /// rye\n# ///\necho good\n",
+            "own.yaml": f"tool_type: runtime\nexecutor_id: {SUBPROCESS}\n"
+            "env_config:\n"
+            "  interpreter: {type: system_binary, binary: sh, var: OWN_SH, fallback: sh}\n"
+            "anchor: {mode: never, lib: lib}\n"
+            'config: {command: "${OWN_SH}", args: ["{runtime_lib}/run.sh"]}\n',
+            "t.yaml": "executor_id: kit/own\n",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SWAPPED)
+def test_files_replaced_while_their_interpreter_starts_do_not_run(
+    tmp_path: Path, case: str
 ) -> None:
-    """The worst case: the interpreter itself replaces the tool just before opening it."""
-    project = Project(tmp_path, shipped_system=True)
-    tool = project.tool("t.py", PYTHON.format(line=line, word="good"))
-    assert project.run("t").data == "good"
-    evil = tmp_path / "evil.py"
-    evil.write_bytes(tool.read_bytes().replace(b"good", b"evil"))
-    interpreter = project.path / ".venv/bin/python"
-    interpreter.parent.mkdir(parents=True)
-    interpreter.write_text(f'#!/bin/sh\nln -sf {evil} {tool}\nexec {sys.executable} "$@"\n')
-    interpreter.chmod(0o755)
-    # The caller cannot supply the hash of the replaced file either.
-    changed = split_signature(evil.read_bytes(), "#").content_hash
-    result = project.run("t", {"tool_integrity": changed})
-    assert not result.success
-    assert f"{tool} changed after it was verified and was not run; run it again" in str(
-        result.error
+    """The worst case: the interpreter itself replaces the files just before opening them."""
+    program, files = SWAPPED[case]
+    real = sys.executable if program == "python" else shutil.which(program)
+    if real is None:
+        pytest.skip(f"{program} is not installed")
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    project = Project(
+        tmp_path,
+        shipped_system=True,
+        environ={"PATH": f"{bin_folder}:{os.environ['PATH']}", "UV_OFFLINE": "1"},
     )
+    project.yaml(
+        "runtimes/awk",
+        executor_id=SUBPROCESS,
+        tool_type="runtime",
+        config={"command": "awk", "args": ["-f", "{tool_path}"]},
+    )
+    if "node with" in case:
+        (project.path / ".ai/tools/kit").mkdir()
+        (project.path / ".ai/tools/kit/package.json").write_text("{}")
+    originals = [project.tool(f"kit/{name}", text) for name, text in files.items()]
+    swaps = []
+    for number, path in enumerate(originals):
+        evil = tmp_path / f"evil{number}"
+        evil.write_bytes(path.read_bytes().replace(b"good", b"evil"))
+        swaps.append(f"cp {evil} {path}.new && mv {path}.new {path}")
+    wrapper = bin_folder / program
+    if program == "python":
+        wrapper = project.path / ".venv/bin/python"
+        wrapper.parent.mkdir(parents=True)
+    wrapper.write_text("\n".join(["#!/bin/sh", *swaps, f'exec {real} "$@"\n']))
+    wrapper.chmod(0o755)
+    result = project.run("kit/t")
+    assert result.success, result.error
+    said = result.data["stdout"].strip() if isinstance(result.data, dict) else result.data
+    assert said == "good"
+    assert any(b"evil" in path.read_bytes() for path in originals)
+    assert not project.run("kit/t").success
+
+
+def test_a_copy_that_was_changed_does_not_run(tmp_path: Path) -> None:
+    """Not even by the same user, who can change the modes."""
+    project = Project(tmp_path, shipped_system=True)
+    project.tool("kit/__init__.py", "")
+    project.tool("kit/words.py", 'def word():\n    return "good"\n')
+    project.tool("kit/t.py", SWAPPED["python with a module"][1]["t.py"])
+    first = project.run("kit/t")
+    assert first.data == "good"
+    copy = project.user / ".ai/cache/closures" / first.metadata["closure"]
+
+    def unlock() -> None:
+        for folder in (copy, copy / "tool", copy / "lib"):
+            folder.chmod(0o700)
+
+    def overwrite(name: str) -> None:
+        path = copy / name
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes().replace(b"good", b"evil").replace(b"_load", b"_evil"))
+
+    def plant() -> None:
+        (copy / "tool/json.py").write_text("raise SystemExit(9)")
+
+    def link() -> None:
+        (copy / "tool/words.py").unlink()
+        evil = tmp_path / "evil.py"
+        evil.write_text('def word():\n    return "evil"\n')
+        (copy / "tool/words.py").symlink_to(evil)
+
+    for change in (
+        lambda: overwrite("tool/words.py"),
+        lambda: overwrite("lib/rye_run_tool.py"),
+        plant,
+        link,
+        lambda: shutil.rmtree(copy),
+        (copy / "tool/words.py").unlink,
+    ):
+        unlock()
+        change()
+        assert project.run("kit/t").data == "good"
+    assert project.run("kit/t").metadata["closure"] == first.metadata["closure"]

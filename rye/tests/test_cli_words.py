@@ -227,6 +227,7 @@ def test_debug_says_where_files_were_looked_for_and_how_long_each_step_took(
         "validation",
         "dependencies",
         "closure",
+        "copy",
         "parameters",
         "environment",
         "config",

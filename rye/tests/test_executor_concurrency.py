@@ -199,7 +199,7 @@ def test_a_primitive_may_be_added_while_others_are_closed() -> None:
             await asyncio.sleep(0)
 
     async def body() -> None:
-        pool = PrimitivePool({"first": Slow, "second": Slow})
+        pool = PrimitivePool({"first": Slow, "second": Slow}, Path())
         await pool.run(ExecutionConfig(primitive_id="first", config={}, params={}))
         closing = asyncio.create_task(pool.aclose())
         await asyncio.sleep(0)

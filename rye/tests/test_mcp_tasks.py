@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import anyio
-from rye.executor.run.result import ExecutionResult
-from rye.mcp.tasks import RunningCalls
+from rye.mcp.open_calls import OpenCall, OpenCalls
+from rye.mcp.protocol.types import CallToolParams, CallToolResult
+from rye.mcp.request import Request
+
+
+class ARequest:
+    """A request over stdio, which has no event for a lost connection."""
+
+    era = "handshake"
+    disconnected = None
+    token_name = ""
 
 
 def test_a_cancelled_call_returns_only_after_it_has_ended() -> None:
     started, ended = asyncio.Event(), False
 
-    async def call() -> ExecutionResult:
+    async def work(_call: OpenCall) -> CallToolResult:
         nonlocal ended
         started.set()
         try:
@@ -25,8 +35,10 @@ def test_a_cancelled_call_returns_only_after_it_has_ended() -> None:
         raise AssertionError("the call was not cancelled")
 
     async def run() -> None:
+        request = cast("Request", ARequest())
+        begin: Any = OpenCalls().begin
         async with anyio.create_task_group() as group:
-            group.start_soon(RunningCalls().run, call(), None)
+            group.start_soon(begin, request, CallToolParams("slow"), work)
             await started.wait()
             group.cancel_scope.cancel()
         assert ended

@@ -102,15 +102,16 @@ def test_a_parameter_cannot_set_a_variable_of_the_system(project: Project) -> No
 
 
 def test_the_tool_sees_its_own_path_and_sets_the_exit_code(project: Project) -> None:
-    path = shell_tool(
+    shell_tool(
         project,
         'echo "$0 ${BASH_SOURCE[0]} $# $RYE_PROJECT_PATH $PWD"\n'
         "compgen -A function -A variable | grep -i __rye_[^t] >&2\nexit 7\n",
     )
 
-    data = project.run("tool").data
+    result = project.run("tool")
 
-    assert data == {
+    path = f"{project.user}/.ai/cache/closures/{result.metadata['closure']}/tool/tool.sh"
+    assert result.data == {
         "stdout": f"{path} {path} 0 {project.path} {project.path}\n",
         "stderr": "",
         "return_code": 7,

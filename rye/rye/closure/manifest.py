@@ -49,6 +49,8 @@ MARKER = "marker"
 RUNTIME = "runtime"
 """The file of a runtime or of the primitive."""
 RUNTIME_LIBRARY = "runtime_library"
+RUNTIME_DATA = "runtime_data"
+"""A file that the library of a runtime reads, in the signed list of the runtime's ``files``."""
 PROJECT = "project"
 """A file of the project in ``pins``. It runs where it is, and is not copied."""
 
@@ -56,7 +58,7 @@ FOLDERS = {
     **dict.fromkeys((TOOL, LIBRARY, DATA, MARKER), "tool"),
     ANCHOR: "anchor",
     RUNTIME: "runtime",
-    RUNTIME_LIBRARY: "lib",
+    **dict.fromkeys((RUNTIME_LIBRARY, RUNTIME_DATA), "lib"),
 }
 """The folder of the copy that has the files of a role."""
 
@@ -124,13 +126,21 @@ class Closure(Record, frozen=True, kw_only=True):
     """The text whose SHA-256 is the digest."""
     sources: tuple[tuple[str, str], ...] = field(repr=False)
     """For each file its path, and the folder that contains it."""
+    folders: Mapping[str, str] = field(repr=False)
+    """The folders of the copy, and the folders that they are copies of."""
 
 
-def close(manifest: Manifest, sources: tuple[tuple[str, str], ...]) -> Closure:
+def close(
+    manifest: Manifest, sources: tuple[tuple[str, str], ...], folders: Mapping[str, str]
+) -> Closure:
     """The closure with this manifest."""
     encoded = manifest.encoded()
     return Closure(
-        digest=sha256(encoded).hexdigest(), manifest=manifest, encoded=encoded, sources=sources
+        digest=sha256(encoded).hexdigest(),
+        manifest=manifest,
+        encoded=encoded,
+        sources=sources,
+        folders=folders,
     )
 
 

@@ -59,7 +59,16 @@ def learn_call(
     """
     preparer = Preparer(context, PRIMITIVE_MAP)
     options = CallOptions(confined=False)
-    call = Preparation(preparer, item_id, options).prepare(parameters)
+    try:
+        call = Preparation(preparer, item_id, options).prepare(parameters)
+        return _learned(call, preparer, on_output)
+    finally:
+        preparer.close()
+
+
+def _learned(
+    call: PreparedCall, preparer: Preparer, on_output: Callable[[str, str], None] | None
+) -> Lesson:
     tool = call.chain[0]
     path = str(tool.path or "")
     if call.config.primitive_id == HTTP_CLIENT:
@@ -128,6 +137,7 @@ def _seen(call: PreparedCall, accesses: Sequence[Access], preparer: Preparer, tm
             call.environment,
             call.config,
             context=context,
+            own=call.placement.folders,
         )
 
     keeps = confiner(Permissions()).profile.keeps

@@ -15,17 +15,22 @@ from rye.mcp.budget import budget_of
 from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
 from rye.mcp.content import Presenter
 from rye.mcp.notifications import CallNotifier, LogLevels
+from rye.mcp.open_calls import OpenCall, OpenCalls
 from rye.mcp.outputs import Outputs
 from rye.mcp.protocol.errors import ProtocolError
 from rye.mcp.settings import ServerSettings
-from rye.mcp.tasks import RunningCalls
 from rye.mcp.tool_list import CatalogueReader, ToolList
 
 if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import CatalogueEntry
     from rye.executor.run.execute import PrimitiveExecutor
-    from rye.mcp.protocol.types import CallToolParams, CallToolResult, Tool
+    from rye.mcp.protocol.types import (
+        CallToolParams,
+        CallToolResult,
+        InputRequiredResult,
+        Tool,
+    )
     from rye.mcp.request import Request
 
 _DEFAULT_LIMIT = 10
@@ -52,7 +57,7 @@ class Calls:
         self._catalogue = catalogue
         self._executor: PrimitiveExecutor | None = None
         self.levels = LogLevels()
-        self.running = RunningCalls()
+        self.running = OpenCalls()
         self.outputs = Outputs()
         self._present = Presenter(self.outputs)
         self._user_config = UserConfig(context)
@@ -64,23 +69,28 @@ class Calls:
         }
         self.accounting = Accounting(context, receipts=settings.receipts)
 
-    async def call(self, request: Request, params: CallToolParams) -> CallToolResult:
-        """Run a tool and return its result or its failure as content.
+    async def call(
+        self, request: Request, params: CallToolParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Run a tool and return its result or its failure as content, or a question to the user.
 
         Raises ``ProtocolError`` if the tool is not offered. Cancellation ends the tool first.
         """
         arguments = params.arguments or {}
         try:
+            if params.request_state is not None and request.era == "stateless":
+                return await self.running.resume(request, params)
             builtin = self._tool_list.builtin(params.name)
             if builtin is None:
                 entry = await self._tool_list.entry_of(params.name)
                 self.accounting.show(entry)
-                return await self._execute(request, entry.item_id, parameters=arguments)
+                arguments = {"item_id": entry.item_id, "parameters": arguments}
+                return await self._begin(request, params, arguments)
             # Many models send null for an argument that they leave out.
             arguments = {key: value for key, value in arguments.items() if value is not None}
             _require_valid(builtin, arguments)
             if builtin.name == EXECUTE:
-                return await self._execute(request, **arguments)
+                return await self._begin(request, params, arguments)
             serve = self._builtin[builtin.name]
             return self._present.success(await serve(**arguments))
         except ProtocolError:
@@ -95,14 +105,22 @@ class Calls:
     async def aclose(self) -> None:
         """Cancel running calls and close the executor."""
         self.running.cancel_all()
+        await self.running.wait_all()
         if self._executor is not None:
             await self._executor.aclose()
         await self.accounting.aclose()
         self.outputs.close()
 
+    async def _begin(
+        self, request: Request, params: CallToolParams, arguments: Mapping[str, Any]
+    ) -> CallToolResult | InputRequiredResult:
+        return await self.running.begin(
+            request, params, lambda call: self._execute(call, **arguments)
+        )
+
     async def _execute(
         self,
-        request: Request,
+        call: OpenCall,
         item_id: str,
         *,
         parameters: Mapping[str, Any] | None = None,
@@ -110,29 +128,28 @@ class Calls:
         dry_run: bool = False,
         max_output: int | None = None,
     ) -> CallToolResult:
+        from rye.mcp.listener import ClientListener
+
         budget = budget_of(self._user_config, max_output)
         if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
-        notifier = CallNotifier(request, item_id, lines=self.levels.wants_lines(request))
+        notifier = CallNotifier(call, item_id, lines=self.levels.wants_lines(call))
         if self._executor is None:
             self._executor = _executor_class()(
                 context=self._context, confined_only=self._settings.confined
             )
-        call = self._executor.execute(
-            item_id,
-            parameters,
-            timeout=timeout,
-            dry_run=dry_run,
-            on_output=notifier.on_output if notifier.wanted else None,
-            caller=self.accounting.caller(request, item_id),
-        )
-        if notifier.wanted:
-            async with notifier.sending():
-                result = await self.running.run(call, request.disconnected)
-        else:
-            result = await self.running.run(call, request.disconnected)
+        async with notifier.sending():
+            result = await self._executor.execute(
+                item_id,
+                parameters,
+                timeout=timeout,
+                dry_run=dry_run,
+                on_output=notifier.on_output if notifier.wanted else None,
+                listener=ClientListener(call, notifier),
+                caller=self.accounting.caller(call, item_id),
+            )
         self.accounting.note(result)
-        return self._present.result(result, budget, version=request.version)
+        return self._present.result(result, budget, version=call.version)
 
     async def _output(self, **arguments: Any) -> str:
         from rye.mcp.output_tool import output_text
@@ -179,8 +196,8 @@ class Calls:
         return await asyncio.to_thread(self._sign_item, item_id)
 
     def _sign_item(self, item_id: str) -> dict[str, Any]:
+        from rye.authoring.check import refuse_what_cannot_run
         from rye.executor.chain.snapshot import Library
-        from rye.executor.inspection import check_before_signing
         from rye.trust.operations import sign_item
 
         library = Library(self._context)
@@ -192,7 +209,7 @@ class Calls:
                 f"{found.item_id!r} belongs to the system space, which its publisher signs",
                 hint="sign only items of the project or the user",
             )
-        check_before_signing(found.item_id, found.path, found.space.root, library)
+        refuse_what_cannot_run(found.item_id, found.path, found.space.root, library)
         signed = sign_item(found.path, self._context)
         return {"item_id": found.item_id, "path": str(signed.path), "signed": True}
 

@@ -1,7 +1,7 @@
 """Notifications while a tool runs: progress on request, and the lines of stderr as log messages.
 
 A tool never waits for a slow client: lines that the client does not read in time are dropped and
-counted.
+counted. The progress of a tool that reports none is the time and its last line.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rye.mcp.request import send_progress
 from rye.mcp.tasks import cancel_and_wait, wait_at_most
 
 if TYPE_CHECKING:
+    from rye.executor.run.channel import Progress
     from rye.mcp.protocol.types import LogLevel
     from rye.mcp.request import Request
 
@@ -28,6 +29,9 @@ _FIRST_HEARTBEAT_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 2.0
 _MIN_SECONDS_BETWEEN = 0.2
 _MAX_LINES_WAITING = 256
+_MAX_REPORTS_WAITING = 16
+# The protocol requires that each progress is greater than the one before.
+_LEAST_PROGRESS = 0.001
 _MAX_LINE = 2000
 _LAST_LINES_SECONDS = 1.0
 
@@ -73,6 +77,9 @@ class CallNotifier:
         self._last_line = ""
         self._whole_line = ""
         self._begun: dict[str, str] = {}
+        self._reports: deque[Progress] = deque(maxlen=_MAX_REPORTS_WAITING)
+        self._report: Progress | None = None
+        self._last_progress: float | None = None
         self._new_output = asyncio.Event()
         self._call_ended = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
@@ -104,16 +111,25 @@ class CallNotifier:
         self._whole_line = last or self._whole_line
         self._last_line = self._whole_line or rest.strip()
 
+    def on_progress(self, progress: Progress) -> None:
+        """Accept what the tool reports about its progress; of too many reports, the last remain."""
+        if self.progress_wanted:
+            self._reports.append(progress)
+            self._start_sending()
+
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[None]:
         """Send notifications while the body runs, and the last lines after it."""
+        if not self.wanted:
+            yield
+            return
         loop = asyncio.get_running_loop()
         heartbeat = loop.call_later(_FIRST_HEARTBEAT_SECONDS, self._start_sending)
         try:
             yield
             self._add(self._unfinished)
             self._call_ended.set()
-            if self._lines:
+            if self._lines or self._reports:
                 self._start_sending()
             if self._sender is not None:
                 self._new_output.set()
@@ -142,19 +158,38 @@ class CallNotifier:
             await wait_at_most(self._new_output, _HEARTBEAT_SECONDS)
             self._new_output.clear()
             await self._send_lines()
+            reported = await self._send_reports()
             if self._call_ended.is_set():
                 return
-            await self._send_progress()
+            if not reported:
+                await self._send_heartbeat()
             # Limits the rate of progress messages for a tool with much output.
             await wait_at_most(self._call_ended, _MIN_SECONDS_BETWEEN)
 
-    async def _send_progress(self) -> None:
-        if not self.progress_wanted:
+    async def _send_reports(self) -> bool:
+        reported = bool(self._reports)
+        while self._reports:
+            self._report = self._reports.popleft()
+            await self._send_progress(self._report.progress, self._report.message)
+        return reported
+
+    async def _send_heartbeat(self) -> None:
+        last_line = encodable_text(self._last_line[:_MAX_LINE])
+        if self._report is not None:
+            await self._send_progress(self._report.progress, self._report.message or last_line)
             return
         elapsed = round(time.monotonic() - self._started, 3)
-        last_line = encodable_text(self._last_line[:_MAX_LINE])
-        message = last_line or f"running for {elapsed:.0f} s"
-        await send_progress(self._request, elapsed, message)
+        await self._send_progress(elapsed, last_line or f"running for {elapsed:.0f} s")
+
+    async def _send_progress(self, progress: float, message: str) -> None:
+        if not self.progress_wanted:
+            return
+        if self._last_progress is not None:
+            progress = max(progress, round(self._last_progress + _LEAST_PROGRESS, 3))
+        self._last_progress = progress
+        total = None if self._report is None else self._report.total
+        text = encodable_text(message[:_MAX_LINE])
+        await send_progress(self._request, progress, text, total)
 
     async def _send_lines(self) -> None:
         if self._dropped:

@@ -66,9 +66,15 @@ class Request(Client, Protocol):
         """
 
 
-async def send_progress(request: Request, progress: float, message: str) -> None:
+async def send_progress(
+    request: Request, progress: float, message: str, total: float | None = None
+) -> None:
     """Report progress, if the client asked for it."""
     token = request.meta.progress_token
     if token is not None:
-        params = {"progressToken": token, "progress": progress, "message": message}
+        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message:
+            params["message"] = message
         await request.notify("notifications/progress", params)

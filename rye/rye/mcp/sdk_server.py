@@ -199,7 +199,10 @@ class SdkRequest:
         if self.era == "stateless":
             raise ProtocolError(INVALID_REQUEST, "clients of 2026-07-28 cannot be sent requests")
         version, related = self._ctx.protocol_version, self._ctx.request_id
-        request: Any = methods.parse_server_request(method, version, params)
+        try:
+            request: Any = methods.parse_server_request(method, version, params)
+        except (KeyError, ValueError):
+            raise ProtocolError(INVALID_REQUEST, f"{version} has no such {method!r}") from None
         kind: Any = methods.MONOLITH_RESULTS[method]
         try:
             answer = await self._ctx.session.send_request(

@@ -20,6 +20,7 @@ from rye.mcp.protocol.types import (
     CallToolResult,
     EmptyResult,
     Implementation,
+    InputRequiredResult,
     ListenParams,
     ListToolsParams,
     ListToolsResult,
@@ -112,7 +113,9 @@ class Service:
         self._first_answer.set()
         return ListToolsResult(page.tools, page.next_cursor)
 
-    async def _call_tool(self, request: Request, params: CallToolParams) -> CallToolResult:
+    async def _call_tool(
+        self, request: Request, params: CallToolParams
+    ) -> CallToolResult | InputRequiredResult:
         self._first_answer.set()
         return await self._calls.call(request, params)
 

@@ -58,7 +58,17 @@ CREATE TABLE receipts (
 );
 CREATE INDEX receipts_by_run ON receipts (run_id);
 """
-_MIGRATIONS = (_TABLES,)
+_INTERPRETERS = """
+CREATE TABLE interpreters (
+    path TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    sha256 TEXT,
+    version TEXT,
+    PRIMARY KEY (path, size, mtime_ns)
+) WITHOUT ROWID
+"""
+_MIGRATIONS = (_TABLES, _INTERPRETERS)
 """Each turns a database of the version before into the next one. Never change one; add one."""
 VERSION = len(_MIGRATIONS)
 

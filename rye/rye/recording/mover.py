@@ -14,6 +14,7 @@ import time
 
 from rye.errors import HistoryError
 from rye.recording.database import DATABASE, open_database
+from rye.recording.interpreters import described
 from rye.recording.retention import apply_retention
 from rye.recording.rows import insert
 from rye.recording.run_ids import new_run_id
@@ -82,7 +83,8 @@ def _move_into(folder: str, retention: Retention, moved: Moved) -> None:
             set_aside(folder, new_run_id(time.time_ns() // 1_000_000))
         for path in segments(folder):
             _move_segment(connection, path, moved)
-        apply_retention(connection, retention)
+        if moved.runs:
+            apply_retention(connection, retention)
     finally:
         connection.close()
 
@@ -99,6 +101,7 @@ def _move_segment(connection: sqlite3.Connection, path: str, moved: Moved) -> No
                 if record is None:
                     lost += 1
                 else:
+                    _describe_interpreter(record, connection)
                     records.append(record)
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -111,6 +114,12 @@ def _move_segment(connection: sqlite3.Connection, path: str, moved: Moved) -> No
         os.unlink(path)  # noqa: PTH108 - a text
     if lost:
         moved.notes.append(f"{lost} incomplete {'line' if lost == 1 else 'lines'} in the spool")
+
+
+def _describe_interpreter(record: dict[str, Any], connection: sqlite3.Connection) -> None:
+    interpreter, project = record.get("interpreter"), record.get("project")
+    if isinstance(interpreter, dict) and isinstance(project, str):
+        record["interpreter"] = described(interpreter, project, connection)
 
 
 def _insert(connection: sqlite3.Connection, records: list[dict[str, Any]], moved: Moved) -> int:

@@ -38,6 +38,8 @@ class Caller(Record, frozen=True, kw_only=True):
     """The name of the program that calls."""
     traceparent: str = ""
     """The W3C trace context of the request."""
+    replays: str = ""
+    """The id of the run that this call repeats."""
     shown: str = ""
     """The digest of the description and the schema that the client was shown."""
 
@@ -75,9 +77,14 @@ def trace_id(traceparent: str) -> str:
     return parts[1] if all(digit in "0123456789abcdef" for digit in parts[1]) else ""
 
 
-def line_of(record: Mapping[str, Any]) -> bytes:
-    """Return a record as one line of ASCII, without the newline."""
-    return _encoder.encode(record).encode("ascii")
+def fragment_of(fields: Mapping[str, Any]) -> str:
+    """Return fields as JSON without braces, to be a part of a line."""
+    return _encoder.encode(fields)[1:-1]
+
+
+def line_of(record: Mapping[str, Any], *fragments: str) -> bytes:
+    """Return a record, and the fields of fragments, as one line of ASCII without the newline."""
+    return f"{','.join([_encoder.encode(record)[:-1], *fragments])}}}".encode("ascii")
 
 
 def _as_json(value: Any) -> Any:

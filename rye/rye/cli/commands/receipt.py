@@ -121,7 +121,7 @@ def verify(invocation: Invocation, file: str, key: str | None, closure: str, as_
     from rye.history.verification import Keys, verify_log, verify_receipt
 
     context = invocation.context
-    lines = _lines(file)
+    lines = receipt_lines(file)
     keys = Keys(context, _public_key(key, invocation))
     if len(lines) == 1:
         done = verify_receipt(lines[0], keys, context, closure)
@@ -145,7 +145,7 @@ def verify(invocation: Invocation, file: str, key: str | None, closure: str, as_
         raise SystemExit(TRUST)
 
 
-def _lines(file: str) -> list[str]:
+def receipt_lines(file: str) -> list[str]:
     """The lines of a file. A receipt has one spelling, so nothing is stripped or replaced."""
     with click.open_file(file, "rb") as source:
         data: bytes = source.read(_MAX_FILE + 1)

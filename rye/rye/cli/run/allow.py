@@ -19,6 +19,15 @@ _HINT = "write net, net=HOST:PORT, read=PATH, write=PATH, run=NAME, env=NAME or 
 
 def parse_allow(given: Sequence[str]) -> Widening:
     """Return what the arguments allow. Raises :class:`ParameterError`."""
+    fields, unenforced = allowed_fields(given)
+    permissions, fault = permissions_from(fields, "--allow")
+    if fault:
+        raise ParameterError("invalid --allow", [fault], hint=_HINT)
+    return Widening(permissions=permissions, unenforced=unenforced)
+
+
+def allowed_fields(given: Sequence[str]) -> tuple[dict[str, Any], bool]:
+    """Return the permissions as an author writes them, and whether ``unenforced`` is among them."""
     fields: dict[str, Any] = {}
     unenforced = False
     for one in given:
@@ -33,10 +42,7 @@ def parse_allow(given: Sequence[str]) -> Widening:
                 listed.append(_path(value) if key in ("read", "write") else value)
         else:
             raise ParameterError("invalid --allow", [f"{one!r} is not understood"], hint=_HINT)
-    permissions, fault = permissions_from(fields, "--allow")
-    if fault:
-        raise ParameterError("invalid --allow", [fault], hint=_HINT)
-    return Widening(permissions=permissions, unenforced=unenforced)
+    return fields, unenforced
 
 
 def _path(value: str) -> str:

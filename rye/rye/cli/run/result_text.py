@@ -74,6 +74,8 @@ def notes_of(result: ExecutionResult) -> Iterator[str]:
         yield f"could not end all processes of the tool; still running: {listed}; see `ps`"
     if fault := metadata.get("lockfile_error"):
         yield f"the tool ran, but could not be pinned: {fault}"
+    if note := metadata.get("closure_note"):
+        yield note
     if fault := metadata.get("history_error"):
         yield f"the call could not be recorded: {fault}"
 

@@ -73,7 +73,7 @@ def _result(
     try:
         with BlockingExecutor(invocation.context, start_helper=not request.dry_run) as executor:
             widening = _widening(request)
-            parameters = _parameters(request, executor)
+            parameters = given_parameters(request, executor)
             interruption.tool_began = True
             running_time.start()
             if details is not None:
@@ -105,7 +105,7 @@ def _result(
         running_time.stop()
 
 
-def _parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str, Any] | None:
+def given_parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str, Any] | None:
     """Return the values of ``--params``, and of ``key=value`` as the tool's schema has them."""
     if not request.has_parameters:
         return None

@@ -172,6 +172,7 @@ def place_names(chain: Sequence[ChainElement], context: Context) -> dict[str, st
             "tool_path": tool,
             "tool_dir": folder,
             "tool_parent": os.path.dirname(folder),  # noqa: PTH120 - as above
+            "source_dir": folder,
             "anchor_path": folder,
         }
     lib = runtime_lib(chain)

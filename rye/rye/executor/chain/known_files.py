@@ -77,6 +77,11 @@ class VerifiedFiles:
             return None
         return known.content_hash if known.file.is_unchanged() else None
 
+    def digest(self, path: str) -> str | None:
+        """The SHA-256 of all bytes of a verified file, when it was read last."""
+        known = self._known.get(path)
+        return None if known is None else known.file.digest
+
     def keep(self, file: ItemFile, root: Path, trust_stamp: Hashable, content_hash: str) -> None:
         """Remember a verified file, without its content: there may be thousands of them."""
         read = KnownFile.of(file)

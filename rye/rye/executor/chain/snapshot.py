@@ -25,7 +25,7 @@ from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
 from rye.spaces.watch import Watch
 from rye.trust.store import TrustStore
-from rye.trust.verify import Verdict, judge, verify_item
+from rye.trust.verify import Verdict, changed_by_author, judge, verify_item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,6 +121,11 @@ class Snapshot:
         file = self._read(resolution).file
         return judge(file, format_of(file.path).comment, self._library.store)
 
+    def changed_by_author(self, resolution: Resolution) -> bool:
+        """True if the user signed an earlier content of the file, which was changed since."""
+        file = self._read(resolution).file
+        return changed_by_author(file, format_of(file.path).comment, self._library.store)
+
     def metadata(self, resolution: Resolution) -> Metadata:
         """The declarations of the file; raises ``ItemFormatError``."""
         if resolution.path is None:
@@ -192,6 +197,11 @@ class Snapshot:
             content_hash = verify_item(file, comment, store, name).content_hash
             verified.keep(file, root, seen, content_hash)
         return content_hash
+
+    def digest(self, path: str) -> str | None:
+        """The SHA-256 of all bytes of a signed file, as this call read it."""
+        known = self._files.get(Path(path))
+        return self._library.verified_files.digest(path) if known is None else known.digest
 
     def _read(self, resolution: Resolution) -> KnownFile:
         path = resolution.path

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from lilux.primitives.subprocess.confinement import MissingPart
 
+MCP_TOOL = "mcp_tool"
+"""The setting that names a tool of an MCP server, and the digest of its pinned definition."""
 _PATHS = ("cwd", "stdout_file", "stderr_file")
 """The settings of a process that are the path of a file or a folder."""
 MAX_SECONDS = 366 * 24 * 3600
@@ -54,6 +56,11 @@ class ExecutionConfig(Record, frozen=True, kw_only=True):
     missing: tuple[MissingPart, ...] = ()
     """The permissions that nothing enforces."""
 
+    @classmethod
+    def of_process(cls, config: dict[str, Any]) -> ExecutionConfig:
+        """A process that Rye itself starts."""
+        return cls(primitive_id=SUBPROCESS, config=config, params={})
+
     def scrubbed(self, text: str) -> str:
         """Return ``text`` with each secret value replaced by the name of its variable."""
         for name, value in sorted(self.secrets.items(), key=lambda one: -len(one[1])):
@@ -71,7 +78,9 @@ class ConfigBuilder:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._known: dict[str, tuple[MergedConfig, ExecutionConfig | None]] = BoundedDict()
+        self._known: dict[
+            str, tuple[MergedConfig, ExecutionConfig | None, Mapping[str, str] | None]
+        ] = BoundedDict()
 
     def build(
         self,
@@ -81,17 +90,18 @@ class ConfigBuilder:
         anchor: Anchor | None,
         *,
         timeout: float | None = None,
+        places: Mapping[str, str] | None = None,
     ) -> ExecutionConfig:
         """Like :func:`build_execution_config`."""
         tool = chain[0].item_id
         known = self._known.get(tool)
-        if known is None or known[0].chain is not chain:
+        if known is None or known[0].chain is not chain or known[2] != places:
             if any(element.metadata.anchor is not None for element in chain):
                 return build_execution_config(
-                    chain, parameters, env, anchor, self._context, timeout=timeout
+                    chain, parameters, env, anchor, self._context, timeout=timeout, places=places
                 )
-            known = self._known[tool] = self._merge(chain)
-        merged, constant = known
+            known = self._known[tool] = (*self._merge(chain, places), places)
+        merged, constant, _ = known
         if constant is None or timeout is not None:
             return _fill(merged, parameters, env.env, self._context, timeout=timeout, masked=False)
         argv = [constant.config["command"], *constant.config["args"]]
@@ -100,8 +110,10 @@ class ConfigBuilder:
             primitive_id=SUBPROCESS, config={**constant.config, "env": env.env}, params={}
         )
 
-    def _merge(self, chain: Sequence[ChainElement]) -> tuple[MergedConfig, ExecutionConfig | None]:
-        merged = merge_configs(chain, None, self._context)
+    def _merge(
+        self, chain: Sequence[ChainElement], places: Mapping[str, str] | None
+    ) -> tuple[MergedConfig, ExecutionConfig | None]:
+        merged = merge_configs(chain, None, self._context, places)
         if not merged.is_constant:
             return merged, None
         return merged, _fill(merged, {}, {}, self._context, timeout=None, masked=False)
@@ -116,6 +128,7 @@ def build_execution_config(
     *,
     timeout: float | None = None,
     masked: bool = False,
+    places: Mapping[str, str] | None = None,
 ) -> ExecutionConfig:
     """Merge the configs from the primitive up to the tool, and fill in their templates.
 
@@ -123,12 +136,13 @@ def build_execution_config(
     them as its config. ``timeout`` (seconds) takes precedence over the chain's. The anchor's paths
     are added to the environment, which the job gets exactly. With ``masked``, the values of
     ``env`` are placeholders for display, so settings made from them are not converted or checked.
+    ``places`` are the names whose values are paths in a copy of the closure.
 
     Raises :class:`ConfigTemplateError`, :class:`ParameterError`, :class:`AnchorError` or
     :class:`ArgumentTooLongError`. No message contains a value.
     """
     variables = apply_anchor(env.env if isinstance(env, ChainEnvironment) else env, anchor)
-    merged = merge_configs(chain, anchor, context)
+    merged = merge_configs(chain, anchor, context, places)
     return _fill(merged, parameters, variables, context, timeout=timeout, masked=masked)
 
 
@@ -205,6 +219,8 @@ def _http(templates: Mapping[str, Any], names: Names, *, masked: bool) -> Execut
     config |= {"env": env, "env_mode": "exact"}
     if not masked:
         _convert_timeout(config, names)
+    if MCP_TOOL in config:
+        params = dict(names.parameters)
     return ExecutionConfig(primitive_id=HTTP_CLIENT, config=config, params=params)
 
 
@@ -277,7 +293,8 @@ def _job(
     return ExecutionConfig(
         primitive_id=SUBPROCESS,
         config={**final, "env_mode": "exact", "render": False},
-        params={},
+        # The arguments of a tool of another server; a command has them in its words.
+        params=dict(names.parameters) if MCP_TOOL in final else {},
         secrets=secrets,
     )
 

@@ -10,7 +10,9 @@ from rye.context import Context
 from rye.executor.chain.anchor import Anchor, place_names
 from rye.executor.config.templates import (
     ANCHOR_CWD,
+    COMPILED,
     RESERVED,
+    TOOL_TYPE,
     Names,
     declared_parameters,
     expand_references,
@@ -26,11 +28,11 @@ if TYPE_CHECKING:
 _SETTINGS = {
     SUBPROCESS: frozenset((
         "command", "args", "cwd", "input_data", "env", "timeout", "output_limit", "background",
-        "grace", "stdout_file", "stderr_file", "autopsy", "autopsy_budget",
+        "grace", "stdout_file", "stderr_file", "autopsy", "autopsy_budget", "mcp_tool",
     )),
     HTTP_CLIENT: frozenset((
         "method", "url", "headers", "body", "auth", "timeout", "retry", "mode", "follow_redirects",
-        "max_body_bytes", "max_event_bytes", "stream_timeout",
+        "max_body_bytes", "max_event_bytes", "stream_timeout", "mcp_tool", "token_of",
     )),
 }  # fmt: skip
 
@@ -87,11 +89,15 @@ class MergedConfig(Record, frozen=True, kw_only=True):
 
 
 def merge_configs(
-    chain: Sequence[ChainElement], anchor: Anchor | None, context: Context
+    chain: Sequence[ChainElement],
+    anchor: Anchor | None,
+    context: Context,
+    places: Mapping[str, str] | None = None,
 ) -> MergedConfig:
     """Merge the configs of the chain.
 
-    Raises :class:`AnchorError` if the library of the runtime is missing.
+    ``places`` are names whose values differ from the paths of the chain's files. Raises
+    :class:`AnchorError` if the library of the runtime is missing.
     """
     templates = merged_templates(chain, anchor)
     settings = _settings(chain[-1], templates)
@@ -102,11 +108,17 @@ def merge_configs(
         templates=templates,
         files=_files(chain),
         settings=settings,
-        injected=_injected(chain, anchor, context),
+        injected={**_injected(chain, anchor, context), **(places or {})},
         declared=declared_parameters(chain[0]),
         programs=frozenset(interpreter_variables(chain)),
         refers_to_itself=mentions(templates, names),
-        is_constant=(starts_a_process(chain) and "env" not in read and not mentions(read, ["{"])),
+        is_constant=(
+            starts_a_process(chain)
+            and "env" not in read
+            # A tool of another server takes the parameters as they are.
+            and "mcp_tool" not in read
+            and not mentions(read, ["{"])
+        ),
     )
 
 
@@ -172,6 +184,8 @@ def _injected(
 ) -> dict[str, str]:
     names = place_names(chain, context)
     names["tool_integrity"] = chain[0].integrity
+    names[TOOL_TYPE] = chain[0].metadata.tool_type
+    names[COMPILED] = ""
     if anchor is not None:
         names["anchor_path"] = str(anchor.path)
         if anchor.cwd is not None:

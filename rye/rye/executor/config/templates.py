@@ -40,9 +40,12 @@ if TYPE_CHECKING:
 
 PARAMS_JSON = "params_json"
 ANCHOR_CWD = "__anchor_cwd"
+TOOL_TYPE = "__tool_type"
+COMPILED = "__compiled"
 RESERVED = frozenset((
     "project_path", "user_space", "system_space", "tool_path", "tool_dir", "tool_parent",
-    "anchor_path", "runtime_lib", "tool_integrity", ANCHOR_CWD, PARAMS_JSON,
+    "source_dir", "anchor_path", "runtime_lib", "tool_integrity", ANCHOR_CWD, TOOL_TYPE, COMPILED,
+    PARAMS_JSON,
 ))  # fmt: skip
 """The names that Rye injects, in this or another chain: never a parameter or an author's value."""
 MAX_REFERENCE_DEPTH = 3

@@ -16,7 +16,7 @@ _MAX_OUTPUT = 2
 _MAX_WIDTH = 200
 _MUCH_CPU, _MUCH_MEMORY = 0.1, 100_000_000
 _FOR_A_CHILD = ("waiting for child", "waiting for a child", "waiting for one of")
-_SHIM = "rye_run_tool.py"
+_SHIMS = ("rye_start.py", "rye_run_tool.py")
 
 
 def autopsy_lines(autopsy: Mapping[str, Any]) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _calls(stack: str) -> str:
 
     thread = stack.rpartition("Current thread")[2].partition("\n\n")[0]
     frames = re.findall(r'^ *File "(?:[^"]*/)?([^"/]*)", line (\d+) in (.+)$', thread, re.MULTILINE)
-    calls = [f"{name} ({file}:{line})" for file, line, name in frames if file != _SHIM]
+    calls = [f"{name} ({file}:{line})" for file, line, name in frames if file not in _SHIMS]
     return ", called by ".join(calls[:_MAX_FRAMES])
 
 

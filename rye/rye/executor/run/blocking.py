@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rye.executor.config.build import ExecutionConfig
     from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
+    from rye.executor.run.originals import NamingOutput
     from rye.executor.run.prepare import PreparedCall, Preparer
     from rye.executor.run.recorded import Recorder
     from rye.executor.run.result import ExecutionResult
@@ -108,6 +109,8 @@ class BlockingExecutor:
         traceback: TracebackType | None,
     ) -> None:
         self._subprocess.close()
+        if self._preparer is not None:
+            self._preparer.close()
 
     def declared_schema(self, item_id: str) -> Mapping[str, Any] | None:
         """The schema of the parameters as the item's file declares it. Nothing is verified.
@@ -143,7 +146,8 @@ class BlockingExecutor:
     ) -> ExecutionResult:
         """As :func:`execute_blocking`; the last four are for a person's own call."""
         from rye.executor.run.failure import failure_of
-        from rye.executor.run.finish import explain_failure, result_of, save_lock
+        from rye.executor.run.finish import explain_failure, named, noted, result_of, save_lock
+        from rye.executor.run.originals import NamingOutput
         from rye.executor.run.outcome import outcome_of
         from rye.executor.run.prepare import CallOptions, Preparation, no_step
 
@@ -172,10 +176,14 @@ class BlockingExecutor:
                 outcome = planned(call, parts.context)
             else:
                 recording.prepared(call)
-                ran = self._run(call.config, on_output, listener)
+                output = None if on_output is None else NamingOutput(on_output, call.originals)
+                ran = named(self._run(call.config, output, listener), call)
+                if output is not None:
+                    output.end()
                 recording.ran(ran)
+                self._compile(call)
                 on_step("run")
-                outcome = outcome_of(call.config, ran, call.chain)
+                outcome = noted(outcome_of(call.config, ran, call.chain), call)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, parts.environments)
                 if outcome.success and call.needs_lock:
@@ -201,6 +209,15 @@ class BlockingExecutor:
         found = missing_parts(result.metadata)
         return [] if found and self._parts().confining.accepts_unenforced else found
 
+    def _compile(self, call: PreparedCall) -> None:
+        """Compile the modules of a tool that is called again."""
+        job, compiled = call.compile_job, self._parts().closures.compiled
+        if job is not None and (temporary := compiled.begin(job)):
+            try:
+                self._subprocess.execute(job.config(temporary), {})
+            finally:
+                compiled.end(job, temporary)
+
     def _parts(self) -> Preparer:
         if self._preparer is None:
             from rye.context import Context
@@ -223,11 +240,12 @@ class BlockingExecutor:
         return seen[1] if seen is not None and seen[0] == item_id else None
 
     def _run(
-        self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
+        self, config: ExecutionConfig, on_output: NamingOutput | None, listener: Listener | None
     ) -> Any:
+        from rye.executor.config.build import MCP_TOOL
         from rye.spaces.ids import SUBPROCESS
 
-        if config.primitive_id == SUBPROCESS:
+        if config.primitive_id == SUBPROCESS and MCP_TOOL not in config.config:
             from rye.executor.run.channel import Conversation
 
             return self._subprocess.execute(
@@ -236,18 +254,23 @@ class BlockingExecutor:
                 on_output=on_output,
                 dialogue=Conversation(listener).dialogue,
             )
-        return _run_in_loop(config, on_output)
+        return _run_in_loop(config, on_output, listener, self._parts().context)
 
 
-def _run_in_loop(config: ExecutionConfig, on_output: OnOutput | None) -> Any:
+def _run_in_loop(
+    config: ExecutionConfig,
+    on_output: NamingOutput | None,
+    listener: Listener | None,
+    context: Context,
+) -> Any:
     """Run any other primitive, in an event loop that ends with it."""
     from rye.executor.run.interruptible_loop import run_interruptibly
     from rye.executor.run.primitives import PRIMITIVE_MAP, PrimitivePool
 
     async def run() -> Any:
-        pool = PrimitivePool(PRIMITIVE_MAP)
+        pool = PrimitivePool(PRIMITIVE_MAP, context.user_space)
         try:
-            return await pool.run(config, on_output)
+            return await pool.run(config, on_output, listener)
         finally:
             await pool.aclose()
 

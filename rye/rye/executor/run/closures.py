@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lilux.runtime.env_resolver.interpreters import which
 from lilux.sha256 import sha256
 
+from rye.cache.disk import DiskCache
+from rye.closure.compiled import CompiledFiles, CompileJob
 from rye.closure.manifest import Closure, Manifest, close
+from rye.closure.store import Copy, store_of
 from rye.context import Context
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.anchor import Anchor
-from rye.executor.config.merge import merged_templates
+from rye.executor.config.merge import interpreter_variables, merged_templates
+from rye.executor.config.placement import Placement, loads_compiled, placed, reads_files
 from rye.executor.run.layout import Layout
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
@@ -27,7 +33,9 @@ class Closures:
     files are those that they had when it was made.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, disk_cache: DiskCache) -> None:
+        self.store = store_of(context)
+        self.compiled = CompiledFiles(self.store.folder, disk_cache)
         self._project = str(context.project_path)
         self._known: dict[str, tuple[Sequence[ChainElement], object, Closure]] = BoundedDict()
 
@@ -48,16 +56,53 @@ class Closures:
         known = self._known.get(chain[0].item_id)
         if known is not None and known[0] is chain and known[1] == state:
             return known[2]
-        placed = Layout(chain, anchor, files, self._project).placed(dependencies, markers)
+        layout = Layout(chain, anchor, files, self._project)
+        placed = layout.placed(dependencies, markers)
         manifest = Manifest(
             files=tuple([one for one, _ in placed]),
             primitive=chain[-1].item_id,
             config=merged_templates(chain, anchor),
             permissions=permissions_to_json(chain_permissions(chain)),
         )
-        closure = close(manifest, tuple([source for _, source in placed]))
+        closure = close(manifest, tuple([source for _, source in placed]), layout.folders)
         self._known[chain[0].item_id] = (chain, state, closure)
         return closure
+
+    def copy(self, closure: Closure, anchor: Anchor | None, read: Mapping[str, str]) -> Copy | None:
+        """A checked copy of the closure; ``None`` if nothing in it is read by the call.
+
+        ``read`` has the SHA-256 of signed files as this call read them, by path. Raises
+        :class:`ClosureError` for a file that changed since it was verified.
+        """
+        if not reads_files(closure, anchor):
+            self.store.keep(closure)
+            return None
+        by_index = {
+            index: read[path] for index, (path, _) in enumerate(closure.sources) if path in read
+        }
+        return self.store.copy(closure, by_index)
+
+    def place(
+        self,
+        closure: Closure,
+        anchor: Anchor | None,
+        copy: Copy | None,
+        chain: Sequence[ChainElement],
+        env: Mapping[str, str],
+    ) -> tuple[Placement, CompileJob | None]:
+        """Where the call finds its files, and what should be compiled for the next call."""
+        if copy is None:
+            return Placement(anchor=anchor), None
+        found: str | CompileJob | None = None
+        if loads_compiled(closure):
+            interpreter = next((env.get(name, "") for name in interpreter_variables(chain)), "")
+            if interpreter and os.sep not in interpreter:
+                interpreter = str(which(interpreter, env) or "")
+            found = self.compiled.find(closure, copy.root, interpreter)
+        if isinstance(found, str):
+            return placed(closure, anchor, copy.root, found), None
+        # A tool that is being written changes with every call: compile what is called again.
+        return placed(closure, anchor, copy.root), None if copy.is_new else found
 
 
 def _markers(

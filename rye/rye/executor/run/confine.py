@@ -58,10 +58,13 @@ class Confining:
         environment: ChainEnvironment,
         config: ExecutionConfig,
         options: CallOptions,
+        *,
+        own: tuple[str, ...] = (),
     ) -> ExecutionConfig:
         """Return the config of the confined call; the same one if the tool is not confined.
 
-        Raises :class:`PermissionsError`, also for a part that cannot be enforced and is required.
+        ``own`` are the folders from which the call runs. Raises
+        :class:`PermissionsError`, also for a part that cannot be enforced and is required.
         """
         if chain[0].metadata.permissions is None:
             if self._confined_only:
@@ -79,7 +82,7 @@ class Confining:
             missing = _not_a_process(config.primitive_id)
             return _reported(config, chain[0].item_id, {}, missing, accepts)
         _refuse_files(chain[0].item_id, config.config)
-        confiner = self._confiner(chain, anchor, environment, config, widening)
+        confiner = self._confiner(chain, anchor, environment, config, widening, own=own)
         profile = confiner.profile
         required = () if accepts else _required()
         env = {name: value for name, value in config.config["env"].items() if profile.keeps(name)}
@@ -131,18 +134,22 @@ class Confining:
         environment: ChainEnvironment,
         config: ExecutionConfig,
         widening: Widening | None,
+        *,
+        own: tuple[str, ...],
     ) -> Confiner:
         """The confiner of the chain; the last one if nothing that it depends on has changed."""
         tool, env = chain[0].item_id, environment.env
         interpreters = tuple([env.get(name, "") for name in interpreter_variables(chain)])
         command = config.config["command"]
         granted = self._settings.granted(tool, chain[0].signer)
-        key = (anchor, command, interpreters, env.get("PATH"), granted, widening)
+        key = (anchor, command, interpreters, env.get("PATH"), granted, widening, own)
         known = self._known.get(tool)
         if known is not None and known[0] is chain and known[1] == key:
             return known[2]
         permissions = self.permissions(chain, widening)
-        made = confiner_of(permissions, chain, anchor, environment, config, context=self._context)
+        made = confiner_of(
+            permissions, chain, anchor, environment, config, context=self._context, own=own
+        )
         self._known[tool] = (chain, key, made)
         return made
 
@@ -155,6 +162,7 @@ def confiner_of(
     config: ExecutionConfig,
     *,
     context: Context,
+    own: tuple[str, ...] = (),
 ) -> Confiner:
     """The confiner of a chain with these permissions."""
     from rye.permissions.profile import Confiner, Start, profile_of
@@ -169,7 +177,9 @@ def confiner_of(
     profile = profile_of(
         permissions, environment.declared | _set_by_config(chain) | _set_by_anchor(anchor)
     )
-    start = Start(commands=tuple(commands), path=env.get("PATH", ""), own=_own_files(chain, anchor))
+    start = Start(
+        commands=tuple(commands), path=env.get("PATH", ""), own=(*own, *_own_files(chain, anchor))
+    )
     return Confiner(profile, start, chain[0].item_id, context)
 
 

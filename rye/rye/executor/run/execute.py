@@ -24,7 +24,8 @@ from rye.executor.config.environment import ChainEnvironment
 
 # Not when something fails: then there may be no descriptor left to import it with.
 from rye.executor.run.failure import failure_of
-from rye.executor.run.finish import explain_failure, result_of, save_lock
+from rye.executor.run.finish import explain_failure, named, noted, result_of, save_lock
+from rye.executor.run.originals import NamingOutput
 from rye.executor.run.outcome import Outcome, outcome_of
 from rye.executor.run.prepare import (
     CallOptions,
@@ -78,7 +79,7 @@ class PrimitiveExecutor:
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
         self._recorder = Recorder(self._preparer, moves=True)
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
-        self._primitives = PrimitivePool(self.PRIMITIVE_MAP)
+        self._primitives = PrimitivePool(self.PRIMITIVE_MAP, self.context.user_space)
 
     async def __aenter__(self) -> Self:
         return self
@@ -97,7 +98,7 @@ class PrimitiveExecutor:
         worker, self._worker = self._worker, _Worker(self.context, self.PRIMITIVE_MAP)
         await self._primitives.aclose()
         await worker.flush()
-        self._preparer.flush()
+        self._preparer.close()
 
     async def execute(
         self,
@@ -142,9 +143,13 @@ class PrimitiveExecutor:
                 outcome = planned(call, self.context)
             else:
                 recording.prepared(call)
-                ran = await self._primitives.run(call.config, on_output, listener)
+                output = None if on_output is None else NamingOutput(on_output, call.originals)
+                ran = named(await self._primitives.run(call.config, output, listener), call)
+                if output is not None and (last := output.end()) is not None:
+                    await last
                 recording.ran(ran)
-                outcome = outcome_of(call.config, ran, call.chain)
+                await self._compile(call)
+                outcome = noted(outcome_of(call.config, ran, call.chain), call)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, self._preparer.environments)
                 if outcome.success and call.needs_lock:
@@ -157,6 +162,15 @@ class PrimitiveExecutor:
             raise
         result = result_of(outcome, preparation.chain, preparation.closure, started)
         return result if recording is None else recording.finished(result, preparation.chain)
+
+    async def _compile(self, call: PreparedCall) -> None:
+        """Compile the modules of a tool that is called again."""
+        job, compiled = call.compile_job, self._preparer.closures.compiled
+        if job is not None and (temporary := compiled.begin(job)):
+            try:
+                await self._primitives.run(ExecutionConfig.of_process(job.config(temporary)))
+            finally:
+                compiled.end(job, temporary)
 
     # The names that the specification gives to single steps.
 
@@ -208,8 +222,12 @@ class _Worker:
         self._threads: ThreadPoolExecutor | None = None
 
     async def verify(self, item_id: str, options: CallOptions) -> VerifiedChain:
-        """:meth:`Preparation.verify`, for any number of dependencies."""
-        return await self._run(lambda: Preparation(self._own_preparer(), item_id, options).verify())
+        """:meth:`Preparation.verify` and the copy, for any number of dependencies."""
+        return await self._run(lambda: self._verified(item_id, options))
+
+    def _verified(self, item_id: str, options: CallOptions) -> VerifiedChain:
+        preparation = Preparation(self._own_preparer(), item_id, options)
+        return preparation.copied(preparation.verify())
 
     async def save_lock(self, call: PreparedCall, outcome: Outcome) -> Outcome:
         """:func:`rye.executor.run.finish.save_lock`, which waits for the disk."""
@@ -218,7 +236,7 @@ class _Worker:
     async def flush(self) -> None:
         """Write what the next process can use to the disk cache, if the thread was used."""
         if self._threads is not None:
-            await self._run(lambda: self._own_preparer().flush())
+            await self._run(lambda: self._own_preparer().close())
 
     def _own_preparer(self) -> Preparer:
         if self._preparer is None:

@@ -18,6 +18,25 @@ from rye.executor.run.outcome import Outcome
 from rye.executor.run.prepare import PreparedCall
 from rye.executor.run.result import ExecutionResult
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def named(result: Any, call: PreparedCall) -> Any:
+    """The result of the primitive, whose error output names the author's files."""
+    if not (call.placement.root and isinstance(getattr(result, "stderr", None), str)):
+        return result
+    stderr = call.originals.named(result.stderr)
+    return result if stderr == result.stderr else replaced(result, stderr=stderr)
+
+
+def noted(outcome: Outcome, call: PreparedCall) -> Outcome:
+    """Add what the user should know about how the tool ran."""
+    if not call.note:
+        return outcome
+    return replaced(outcome, metadata={**outcome.metadata, "closure_note": call.note})
+
 
 def save_lock(locks: LockGuard, call: PreparedCall, outcome: Outcome) -> Outcome:
     """Pin the chain of a call that succeeded; blocks for the disk.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rye.closure.manifest import (
     ANCHOR,
     DATA,
+    FOLDERS,
     LIBRARY,
     MARKER,
     PROJECT,
@@ -17,7 +18,7 @@ from rye.closure.manifest import (
     ClosureFile,
 )
 from rye.executor.chain import dependencies as prefixes
-from rye.executor.chain.anchor import Anchor
+from rye.executor.chain.anchor import Anchor, runtime_lib
 from rye.items.element import ChainElement
 from rye.spaces.containment import is_below, real_path
 
@@ -60,6 +61,17 @@ class Layout:
         folders = {self.tool_dir, *beside, *([] if apart else filter(None, [anchor_path]))}
         self.root = os.path.commonpath(folders) if self.tool_dir else ""
         """The folder of the tool and of everything that it loads."""
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """The folders of a copy, and what they are copies of."""
+        lib = runtime_lib(self._chain)
+        found = {
+            FOLDERS[TOOL]: self.root,
+            FOLDERS[ANCHOR]: self.anchor,
+            FOLDERS[RUNTIME_LIBRARY]: "" if lib is None else str(lib),
+        }
+        return {folder: source for folder, source in found.items() if source}
 
     def placed(
         self, dependencies: Mapping[str, str], markers: Mapping[str, str], data: Iterable[str] = ()
@@ -117,8 +129,11 @@ class Layout:
 
 
 def _file(role: str, path: str, digest: str, source: str) -> ClosureFile:
-    executable = os.stat(source).st_mode & _EXECUTABLE  # noqa: PTH116 - a text
-    return ClosureFile(role=role, path=path, sha256=digest, executable=bool(executable))
+    try:
+        executable = bool(os.stat(source).st_mode & _EXECUTABLE)  # noqa: PTH116 - a text
+    except OSError:
+        executable = False  # it is gone, which making the copy reports
+    return ClosureFile(role=role, path=path, sha256=digest, executable=executable)
 
 
 def _is_in(path: str, folder: str) -> bool:

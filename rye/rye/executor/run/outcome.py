@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from lilux.record import Record, field, replaced
 
+from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.confine import not_enforced
 from rye.items.element import ChainElement
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
@@ -45,6 +46,10 @@ class Outcome(Record, frozen=True, kw_only=True):
 
 def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElement]) -> Outcome:
     """The outcome of the call of ``chain[0]``, whose primitive returned ``result``."""
+    if MCP_TOOL in config.config:
+        from rye.executor.run.upstream import upstream_outcome
+
+        return upstream_outcome(result, chain)
     if config.primitive_id == SUBPROCESS:
         if result.tree_known_by == "not_started":
             result = replaced(result, stderr=config.scrubbed(result.stderr))

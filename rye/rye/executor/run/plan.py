@@ -76,7 +76,8 @@ def _masked_config(call: PreparedCall, context: Context) -> ExecutionConfig:
         call.chain,
         call.parameters,
         replaced(env, env=masked),
-        call.anchor,
+        call.placement.anchor,
         context,
         masked=True,
+        places=call.placement.names,
     )

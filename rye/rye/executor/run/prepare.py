@@ -19,7 +19,9 @@ from collections.abc import Container, Mapping
 
 from lilux.record import Record, field, replaced
 
+from rye.closure.compiled import CompileJob
 from rye.closure.manifest import Closure
+from rye.closure.store import Copy
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, resolve_anchor
 from rye.executor.chain.build import Chain, ChainBuilder
@@ -30,10 +32,12 @@ from rye.executor.chain.validate import ChainValidator
 from rye.executor.config.build import ConfigBuilder, ExecutionConfig
 from rye.executor.config.environment import ChainEnvironment, Environments
 from rye.executor.config.named_files import NamedFiles
+from rye.executor.config.placement import Placement
 from rye.executor.locks.file import LockfileResolver, StoredLock
 from rye.executor.locks.guard import LockGuard
 from rye.executor.run.closures import Closures
 from rye.executor.run.confine import Confining, Widening
+from rye.executor.run.originals import Originals
 from rye.executor.run.parameters import ParameterGate, check_timeout
 from rye.permissions.settings import REFUSE, UserSettings
 from rye.spaces.ids import SUBPROCESS
@@ -80,6 +84,10 @@ class VerifiedChain(Record, frozen=True, kw_only=True):
     """Name → content hash of every other file that runs with the chain."""
     closure: Closure
     """All of it, as one digest."""
+    read: Mapping[str, str]
+    """Path → SHA-256 of all bytes of each signed file."""
+    copy: Copy | None = None
+    """The copy that runs; ``None`` if nothing is read from it, or if it was not needed yet."""
     needs_lock: bool = False
     """True if it runs files that only a lockfile vouches for; see ``chain/project_files.py``."""
     needs_cwd: bool = False
@@ -95,6 +103,12 @@ class PreparedCall(Record, frozen=True, kw_only=True):
     dependencies: Mapping[str, str]
     closure: Closure
     """What runs, as one digest."""
+    placement: Placement
+    """Where the call finds its files: in a copy of the closure."""
+    compile_job: CompileJob | None = None
+    """What to compile after the call, so that the next one need not; ``None`` if nothing."""
+    note: str = ""
+    """Why the copy is only temporary; empty if it is not."""
     parameters: Mapping[str, Any] = field(repr=False)
     """Validated, with the defaults of the schema."""
     environment: ChainEnvironment
@@ -103,6 +117,11 @@ class PreparedCall(Record, frozen=True, kw_only=True):
     options: CallOptions
     programs: tuple[str, ...] = ()
     """The programs outside the project, for the lockfile of a first success."""
+
+    @property
+    def originals(self) -> Originals:
+        """The author's names of the files that run."""
+        return Originals(self.placement.root, self.closure.folders)
 
     @property
     def needs_lock(self) -> bool:
@@ -131,7 +150,7 @@ class Preparer:
         self.named_files = NamedFiles(context)
         self.environments = Environments(context, self.library.disk_cache)
         self.configs = ConfigBuilder(context)
-        self.closures = Closures(context)
+        self.closures = Closures(context, self.library.disk_cache)
         self.confining = Confining(
             context,
             UserSettings(context, self.library.disk_cache),
@@ -141,6 +160,11 @@ class Preparer:
     def flush(self) -> None:
         """Write what the next process can use to the disk cache."""
         self.library.disk_cache.flush()
+
+    def close(self) -> None:
+        """Flush, and remove temporary files. The preparer may be used again."""
+        self.flush()
+        self.closures.store.close()
 
 
 _DEFAULTS = CallOptions()
@@ -184,14 +208,24 @@ class Preparation:
         it raises ``ManyDependencies`` for a call that would block an event loop.
         """
         check_timeout(self._options.timeout)
-        return self.complete(self.verify(few=few), parameters)
+        return self.complete(self.copied(self.verify(few=few)), parameters)
+
+    def copied(self, verified: VerifiedChain) -> VerifiedChain:
+        """Check, or make, the copy that the call will run.
+
+        Raises :class:`ClosureError` for a file that changed since it was verified.
+        """
+        closures = self._preparer.closures
+        copy = closures.copy(verified.closure, verified.anchor, verified.read)
+        self._on_step("copy")
+        return replaced(verified, copy=copy)
 
     def complete(
         self, verified: VerifiedChain, parameters: Mapping[str, Any] | None = None
     ) -> PreparedCall:
         """Add parameters, environment and config; the last part of :meth:`prepare`.
 
-        ``verified`` may come from another preparer.
+        ``verified`` comes from :meth:`copied`, perhaps of another preparer.
         """
         parts = self._preparer
         chain, anchor = verified.chain, verified.anchor
@@ -210,8 +244,16 @@ class Preparation:
             from rye.executor.config.programs import outside_programs
 
             programs = outside_programs(chain, anchor, parts.context, environment.env)
+        placement, compile_job = parts.closures.place(
+            verified.closure, anchor, verified.copy, chain, environment.env
+        )
         config = parts.configs.build(
-            chain, given, environment, anchor, timeout=self._options.timeout
+            chain,
+            given,
+            environment,
+            placement.anchor,
+            timeout=self._options.timeout,
+            places=placement.names,
         )
         if verified.needs_cwd:
             cwd = config.config.get("cwd")
@@ -219,7 +261,9 @@ class Preparation:
         config = self._without_shim(config, chain)
         self._on_step("config")
         if self._options.confined:
-            config = parts.confining.confine(chain, anchor, environment, config, self._options)
+            config = parts.confining.confine(
+                chain, anchor, environment, config, self._options, own=placement.folders
+            )
             self._on_step("permissions")
         return PreparedCall(
             chain=chain,
@@ -227,6 +271,9 @@ class Preparation:
             anchor=anchor,
             dependencies=verified.dependencies,
             closure=verified.closure,
+            placement=placement,
+            compile_job=compile_job,
+            note="" if verified.copy is None else verified.copy.note,
             parameters=given,
             environment=environment,
             config=config,
@@ -286,6 +333,12 @@ class Preparation:
             anchor=anchor,
             dependencies=dependencies,
             closure=self.closure,
+            read=_read(snapshot, self.closure),
             needs_lock=bool(pins),
             needs_cwd=needs_cwd,
         )
+
+
+def _read(snapshot: Snapshot, closure: Closure) -> dict[str, str]:
+    digests = [(path, snapshot.digest(path)) for path, _ in closure.sources]
+    return {path: digest for path, digest in digests if digest is not None}

@@ -11,16 +11,19 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 
 from rye.errors import UnknownPrimitiveError
+from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.channel import Conversation
 from rye.spaces.entry_points import PRIMITIVES, entry_points
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS, primitive_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any
 
     from rye.executor.config.build import ExecutionConfig
     from rye.executor.run.channel import Listener
+    from rye.executor.run.upstream import UpstreamPool
 
 __all__ = [
     "HTTP_CLIENT",
@@ -67,9 +70,11 @@ PRIMITIVE_MAP = PrimitiveMap()
 class PrimitivePool:
     """One object of each primitive, made when it is first used."""
 
-    def __init__(self, primitives: Mapping[str, type[Any]]) -> None:
+    def __init__(self, primitives: Mapping[str, type[Any]], user_space: Path) -> None:
         self._classes = primitives
+        self._user_space = user_space
         self._objects: dict[str, Any] = {}
+        self._upstream: UpstreamPool | None = None
 
     async def run(
         self,
@@ -81,6 +86,8 @@ class PrimitivePool:
 
         A primitive without ``on_output`` is called without it. Only processes have a channel.
         """
+        if MCP_TOOL in config.config:
+            return await self._servers().call(config, on_output, listener)
         primitive = self._objects.get(config.primitive_id)
         if primitive is None:
             primitive = self._classes[config.primitive_id]()
@@ -102,11 +109,20 @@ class PrimitivePool:
 
     async def aclose(self) -> None:
         """Close idle connections and helpers; the primitives may be used again."""
+        if self._upstream is not None:
+            await self._upstream.aclose()
         # A copy: a call may add a primitive while another one closes.
         for primitive in tuple(self._objects.values()):
             close = getattr(primitive, "aclose", None) or getattr(primitive, "close", None)
             if close is not None:
                 await close()
+
+    def _servers(self) -> UpstreamPool:
+        if self._upstream is None:
+            from rye.executor.run.upstream import UpstreamPool
+
+            self._upstream = UpstreamPool(self._user_space)
+        return self._upstream
 
 
 @cache

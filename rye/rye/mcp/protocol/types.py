@@ -64,6 +64,9 @@ class CallToolParams(Wire, frozen=True):
 
     name: str
     arguments: dict[str, Any] | None = None
+    input_responses: dict[str, Any] | None = None
+    """The answers to the questions of an :class:`InputRequiredResult`, by their keys."""
+    request_state: str | None = None
 
 
 class SetLevelParams(Wire, frozen=True):
@@ -182,6 +185,14 @@ class CallToolResult(Wire, frozen=True):
     content: list[Content]
     is_error: bool
     structured_content: dict[str, Any] | None = None
+
+
+class InputRequiredResult(Wire, frozen=True):
+    """What the client has to ask its user before it sends the request again (2026-07-28)."""
+
+    result_type: Literal["input_required"]
+    input_requests: dict[str, Any]
+    request_state: str
 
 
 class ListenResult(Wire, frozen=True):

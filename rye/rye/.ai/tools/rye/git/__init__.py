@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:nj0f55kDWn7ttLZTcG3B8CEyjy5XX18LtchIsT35qqoB4SVoRhYVIUTYFt7vedN7BPVVe5sBIv-n5LIiGt09AQ==:7fcba4e0fb3e5887
+# rye:signed:20261118T024810Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:lThfpUbhvOTBF5C8zCAHu6auOQ1b2gzLQsv_NKXzhEI91Qadyl7KVjPLhkebkMZpKsCCaNCoIAz0Sh2O1KE-Dw==:c72c3134776d678d
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

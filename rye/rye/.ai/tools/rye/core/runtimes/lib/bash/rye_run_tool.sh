@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:DewhYscb5061JKtKklK3tNU40XC7qffN4mcH97_ZyRGLsdLlI56FtEhop1qhex6gvun2VEhkV2SMU1tnDCm6CA==:7fcba4e0fb3e5887
+# rye:signed:20261118T024810Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:HkOBzu8K_dW5sYl1GvJYBlnpFr4pWKyVYrCpgSoIJdVMaQ9OsPC8IgW-c0JG-APHGcU2u3ZWiOVdu43KhW3ADg==:c72c3134776d678d
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

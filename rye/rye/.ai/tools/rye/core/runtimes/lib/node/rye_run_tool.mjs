@@ -1,4 +1,4 @@
-// rye:signed:20261118T015555Z:e200a7ac6c24794f9f630b7943d92bb95346f16ba87567e78c507303a3619dfa:j_srwvUc6kUCT7ZrlHmogC3Ri491biS85Z_JsiBlJVOfFQxdZl6K14TID87ND8nH6Z9XISRGBWBHjhwbYZ21Ag==:7fcba4e0fb3e5887
+// rye:signed:20261118T024810Z:7684dcfd5e1a5779d6bd41d9913765860131f774207616987a96b51d7105b390:WGJqJSSzivlmFoRALA1Yba0qDXrOATMkQasC5rFiRvC3EE66WE9w8CvXYN4IH3r5XwIarG3SSi6fiJDg79JyBA==:c72c3134776d678d
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
@@ -7,7 +7,10 @@
 // description = "Runs a JavaScript or TypeScript tool for node_runtime; not a tool itself"
 // ///
 //
-// Usage: node rye_run_tool.mjs TOOL_PATH PROJECT_PATH [ANCHOR_PATH] < params.json
+// Usage: node rye_run_tool.mjs TOOL_PATH PROJECT_PATH ANCHOR_PATH SOURCE_DIR < params.json
+//
+// TOOL_PATH and ANCHOR_PATH are in a private copy of what was verified; an empty anchor means none.
+// The author's file is in SOURCE_DIR: packages are found from there, and messages name it.
 //
 // Calls the exported main(params), else execute(params, projectPath), else the default function.
 // The value that it returns (or resolves to) is printed as JSON; undefined prints nothing. Console
@@ -20,7 +23,7 @@
 
 import { readFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
-import { extname } from "node:path";
+import { basename, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { loadOnlyVerified } from "./rye_only_verified.mjs";
 
@@ -30,14 +33,15 @@ const STDOUT = 1;
 const STDERR = 2;
 const TYPESCRIPT = new Set([".ts", ".mts", ".cts"]);
 
-async function run(toolPath, projectPath, anchorPath) {
+async function run(toolPath, projectPath, anchorPath, sourceDir) {
+  const shown = join(sourceDir, basename(toolPath));
   process.argv = [process.argv[0], toolPath];
   // Without these words the file exports nothing, so that its output need not be held back.
   const mayExport = /\bexports?\b/.test(readFileSync(toolPath, "utf8"));
   const output = mayExport ? holdOutput() : undefined;
   let tool;
   try {
-    tool = await load(toolPath, anchorPath);
+    tool = await load(toolPath, anchorPath, shown);
   } catch (error) {
     output?.release(STDERR);
     throw error;
@@ -48,8 +52,8 @@ async function run(toolPath, projectPath, anchorPath) {
   }
   output?.release(STDERR);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  const result = await call(tool, toolPath, readParameters(), projectPath);
-  if (result !== undefined) writeAll(STDOUT, Buffer.from(toJson(result, toolPath) + "\n"));
+  const result = await call(tool, shown, readParameters(), projectPath);
+  if (result !== undefined) writeAll(STDOUT, Buffer.from(toJson(result, shown) + "\n"));
 }
 
 // Whether a file is a script is certain only after it has loaded: until then, keep what it prints.
@@ -97,13 +101,13 @@ function readParameters() {
   return params;
 }
 
-async function load(toolPath, anchorPath) {
+async function load(toolPath, anchorPath, shown) {
   const url = pathToFileURL(toolPath).href;
   if (TYPESCRIPT.has(extname(toolPath)) && !process.features.typescript) {
-    await registerTsx(toolPath);
+    await registerTsx(shown);
   }
   // After tsx, since the hook that is registered last decides.
-  loadOnlyVerified(toolPath, anchorPath);
+  loadOnlyVerified(toolPath, anchorPath, shown);
   return import(url);
 }
 
@@ -172,9 +176,9 @@ function fail(error) {
   process.stderr.write(text + "\n");
 }
 
-const [toolPath, projectPath, anchorPath] = process.argv.slice(2);
+const [toolPath, projectPath, anchorPath, sourceDir] = process.argv.slice(2);
 try {
-  await run(toolPath, projectPath, anchorPath);
+  await run(toolPath, projectPath, anchorPath, sourceDir);
 } catch (error) {
   fail(error);
 }

@@ -1,9 +1,13 @@
-# rye:signed:20261118T015555Z:7082c553f1bbefe4245f0f43ac5b35fbc4474a536094999b56fd3e79961a6103:vaZBHcJXQ92CASjfEOYUFcLSQcsgpnwL7t3bReRk0qucXFjPW1wKIDzgFCZqPyIHWmD2ILbuDP7f4ZwOCEkbBg==:7fcba4e0fb3e5887
+# rye:signed:20261118T024810Z:ac39a41225842ebf1e34ebf90d095ae29bdb8f8c0c259b9caed64f4eed540c11:C4ImgMvdqy3mCkJ0AbJh6YVgSO_t0K9tMsFPFZ8LR51yD08z3W9N_IJW6rBD-6gqRkULfUlyDn4YsjC5eaPJCg==:c72c3134776d678d
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
-Usage: ``python -I rye_run_tool.py TOOL_PATH PROJECT_PATH [ANCHOR_PATH [RUNTIME_PATH [SHA256]]]``.
-An empty anchor means none. If the tool is the runtime's file, the code in the parameter ``script``
-is run. A tool whose hash, without the signature line, is not SHA256 is not run.
+Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which
+starts this file. An empty anchor means none. TOOL_TYPE is ``runtime`` if the runtime is called
+directly: then the code in the parameter ``script`` is run.
+
+TOOL_PATH, the anchor and the folder of this file are in a private copy that Rye has just checked.
+Tracebacks and messages name the author's file, which is in SOURCE_DIR. COMPILED_DIR has the
+compiled forms of the files; empty if there are none.
 
 Calls the tool's ``main(**params)``, or else its ``execute(params, project_path)``; both may be
 coroutine functions. The return value is printed as JSON, ``None`` prints nothing. Everything that
@@ -11,50 +15,79 @@ the tool prints goes to stderr, so that it cannot break the result. An exception
 and exit code 1; ``SystemExit`` is honoured. A tool that prepares another program calls ``become`` of
 the module ``__main__``, which is this file.
 
-The tool, and the modules that it imports from the anchor and from the folder of this file, are
-compiled from source: the bytes that run are those that were verified, not a ``__pycache__``. Both
-folders are added to the module path here, never through the environment. Uses only the standard
-library, and runs on Python 3.9.
+Modules are imported from the anchor and from the folder of this file. Both are added to the module
+path here, never through the environment. Uses only the standard library, and runs on Python 3.9.
 """
 
-# ruff: noqa: PTH100, PTH110, PTH112, PTH118, PTH120, PTH121, PTH123 - pathlib would add to the start of every call
+# ruff: noqa: PTH100, PTH110, PTH112, PTH118, PTH119, PTH120 - pathlib would add to the start of every call
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-from types import ModuleType, TracebackType
-from typing import Any, Callable, Iterator, NoReturn  # noqa: UP035 - the project may use an old Python
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Callable, Iterator, NoReturn  # noqa: UP035 - the project may use an old Python
+
+    CodeOf = Callable[[str, str, str], Any]
 
 __version__ = "1.0.0"
 __tool_type__ = "library"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "runtimes"
 __tool_description__ = "Runs a Python tool for python_runtime; not a tool itself"
+CONFIG_SCHEMA = {"type": "object"}
 
 
 class ToolError(Exception):
     """A mistake that the author of the tool can fix; only the message is shown."""
 
 
-def run(argv: list[str]) -> int:
+class Places:
+    """Where the files of the tool are, and where their author has them."""
+
+    def __init__(self, argv: list[str], code_of: CodeOf) -> None:
+        self.tool, self.project, self.anchor, _, source_dir, self.compiled = argv[1:7]
+        self.lib = os.path.dirname(os.path.abspath(__file__))
+        self.shown = os.path.join(source_dir, os.path.basename(self.tool))
+        self._copy = self.anchor or os.path.dirname(self.tool)
+        inner = os.path.dirname(self.tool)[len(self._copy) :]
+        self._source = source_dir[: len(source_dir) - len(inner)]
+        self._root = os.path.dirname(self.lib)
+        self._code_of = code_of
+
+    def name(self, path: str) -> str:
+        """The author's file that ``path`` is a copy of."""
+        if path.startswith(self._copy + os.sep):
+            return self._source + path[len(self._copy) :]
+        return path
+
+    def code(self, path: str) -> Any:
+        """The code of a verified source file."""
+        compiled = ""
+        if self.compiled and path.startswith(self._root + os.sep):
+            compiled = self.compiled + path[len(self._root) :] + "c"
+        return self._code_of(path, compiled, self.name(path))
+
+
+def run(argv: list[str], code_of: CodeOf) -> int:
     """Run the tool and return the exit code."""
     _offer_stack()
-    tool_path, project_path = argv[1], argv[2]
-    verified = [*filter(None, argv[3:4]), os.path.dirname(os.path.abspath(__file__))]
+    places = Places(argv, code_of)
     params = _parameters(sys.stdin.buffer.read())
-    if any(os.path.samefile(tool_path, runtime) for runtime in argv[4:5]):
+    if argv[4] == "runtime":
         return _run_script(params)
     result_fd = _reserve_stdout_for_the_result()
-    sys.argv = [tool_path]
-    _import_only_source_below(verified)
-    tool = _load(tool_path, *argv[5:6])
-    result = _call(tool, tool_path, params, project_path)
+    sys.argv = [places.tool]
+    _import_only_source_below([*filter(None, [places.anchor]), places.lib], places)
+    tool = _load(places)
+    result = _call(tool, places.shown, params, places.project)
     sys.stdout.flush()
     if result is not None:
-        _write_all(result_fd, _as_json(result, tool_path) + b"\n")
+        _write_all(result_fd, _as_json(result, places.shown) + b"\n")
     return 0
 
 
@@ -76,7 +109,7 @@ def _offer_stack() -> None:
 
 def _parameters(text: bytes) -> dict[str, Any]:
     try:
-        params = json.loads(text or b"{}")
+        params = _decode(text or b"{}")
     except ValueError as error:
         raise ToolError(
             f"the parameters on stdin are not JSON ({error}); send one JSON object"
@@ -86,6 +119,30 @@ def _parameters(text: bytes) -> dict[str, Any]:
             f"the parameters on stdin are a JSON {type(params).__name__}; send one JSON object"
         )
     return params
+
+
+class _Scanned:
+    """What the scanner of json makes of numbers and objects; it reads these names."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float = parse_constant = float
+    parse_int = int
+
+
+def _decode(text: bytes) -> Any:
+    """``json.loads``, of which only the part in C is loaded: json takes as long to load as Python."""
+    try:
+        from _json import make_scanner
+
+        value, end = make_scanner(_Scanned)(text.decode(), 0)
+        if end == len(text):
+            return value
+    except (ImportError, StopIteration, ValueError):
+        pass
+    import json
+
+    return json.loads(text)
 
 
 def _run_script(params: dict[str, Any]) -> int:
@@ -102,7 +159,8 @@ def _run_script(params: dict[str, Any]) -> int:
     sys.modules["__main__"] = main
     sys.argv = ["-c", *(str(arg) for arg in params.get("args") or [])]
     sys.path.append("")
-    exec(_compile(script, "<script>"), main.__dict__)  # noqa: S102 - running code is its purpose
+    code = compile(script, "<script>", "exec", dont_inherit=True)
+    exec(code, main.__dict__)  # noqa: S102 - running code is its purpose
     return 0
 
 
@@ -130,21 +188,21 @@ def become(argv: list[str]) -> NoReturn:
         sys.exit(127)
 
 
-def _import_only_source_below(folders: list[str]) -> None:
-    """Add ``folders`` to the module path; imports from them only compile ``.py`` files.
+def _import_only_source_below(folders: list[str], places: Places) -> None:
+    """Add ``folders`` to the module path; imports from them only load ``.py`` files.
 
     Only source files are verified, so a planted ``.pyc`` or ``.so`` must not be loaded.
     """
-    from importlib.machinery import FileFinder, SourceFileLoader
+    # importlib would have to be loaded; this part of it always is.
+    from _frozen_importlib_external import FileFinder, SourceFileLoader
 
-    class VerifiedSource(SourceFileLoader):
+    class VerifiedSource(SourceFileLoader):  # type: ignore[misc]
         def get_code(self, fullname: str) -> Any:
-            path = self.get_filename(fullname)
-            return self.source_to_code(self.get_data(path), path)
+            return places.code(self.get_filename(fullname))
 
     roots = tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
 
-    def hook(path: str) -> FileFinder:
+    def hook(path: str) -> Any:
         if not os.path.join(os.path.realpath(path or os.curdir), "").startswith(roots):
             raise ImportError(path)
         return FileFinder(path, (VerifiedSource, [".py"]))
@@ -154,42 +212,13 @@ def _import_only_source_below(folders: list[str]) -> None:
     sys.path[:0] = folders
 
 
-def _compile(source: str | bytes, name: str) -> Any:
-    return compile(source, name, "exec", dont_inherit=True)
-
-
-def _load(tool_path: str, integrity: str | None = None) -> ModuleType:
-    with open(tool_path, "rb") as file:
-        source = file.read()
-    if integrity is not None and _content_hash(source) != integrity:
-        raise ToolError(f"{tool_path} changed after it was verified and was not run; run it again")
+def _load(places: Places) -> ModuleType:
     # Not the name of the file: a tool called json.py would replace the module json.
     module = ModuleType("rye_tool")
-    module.__file__ = tool_path
+    module.__file__ = places.tool
     sys.modules["rye_tool"] = module
-    exec(_compile(source, tool_path), module.__dict__)  # noqa: S102 - a verified tool
+    exec(places.code(places.tool), module.__dict__)  # noqa: S102 - a verified tool
     return module
-
-
-# The only valid position and spelling of a signature line.
-_SIGNATURE = re.compile(
-    rb"((?:\xef\xbb\xbf)?(?:#![^\n]*\n)?)# rye:signed:[0-9]{8}T[0-9]{6}Z:[0-9a-f]{64}"
-    rb":[A-Za-z0-9_-]{85}[AQgw]==:[0-9a-f]{16}\r?\n"
-)
-
-
-def _content_hash(source: bytes) -> str:
-    """The SHA-256 that is signed and pinned: of the file without its signature line."""
-    line = _SIGNATURE.match(source)
-    content = source if line is None else line[1] + source[line.end() :]
-    for name in ("_sha2", "_sha256"):  # faster to import than hashlib
-        try:
-            return str(__import__(name).sha256(content).hexdigest())
-        except ImportError:
-            continue
-    import hashlib
-
-    return hashlib.sha256(content).hexdigest()
 
 
 def _call(tool: ModuleType, path: str, params: dict[str, Any], project_path: str) -> Any:
@@ -224,13 +253,31 @@ def _call(tool: ModuleType, path: str, params: dict[str, Any], project_path: str
 
 def _as_json(result: Any, path: str) -> bytes:
     try:
-        return json.dumps(result, allow_nan=False).encode("ascii")
+        return _encode(result).encode("ascii")
     except (TypeError, ValueError, RecursionError):
         place, kind = next(_faults(result, "result"), ("result", "unusable"))
         raise ToolError(
             f"{path} returned a value that JSON cannot express: {place} is {kind}; "
             "return dicts, lists, strings, numbers, booleans and None"
         ) from None
+
+
+def _encode(result: Any) -> str:
+    """``json.dumps``, of which only the part in C is loaded."""
+    try:
+        from _json import encode_basestring_ascii, make_encoder
+    except ImportError:
+        import json
+
+        return json.dumps(result, allow_nan=False)
+    encoder = make_encoder(
+        {}, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False
+    )
+    return "".join(encoder(result, 0))
+
+
+def _refuse(value: Any) -> NoReturn:
+    raise TypeError(type(value).__name__)
 
 
 def _faults(value: Any, place: str, depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -261,17 +308,18 @@ def _fail(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def _explain(error: BaseException, tool_path: str) -> str:
+def _explain(error: BaseException, source_dir: str) -> str:
     """The traceback without the frames of this file, and a hint if there is one."""
     import traceback
 
     frames: TracebackType | None = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    own = (__file__, __file__.replace("rye_start.py", "rye_run_tool.py"))
+    while frames is not None and frames.tb_frame.f_code.co_filename in own:
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames))
     name = getattr(error, "name", None)
     if isinstance(error, ModuleNotFoundError) and isinstance(name, str):
-        beside = os.path.join(os.path.dirname(tool_path), name.split(".")[0])
+        beside = os.path.join(source_dir, name.split(".")[0])
         if os.path.exists(beside + ".py") or os.path.isdir(beside):
             text += (
                 f"hint: {name!r} is next to the tool, but modules are imported only from a verified "
@@ -280,15 +328,13 @@ def _explain(error: BaseException, tool_path: str) -> str:
     return text
 
 
-def _main(step: Callable[[list[str]], int]) -> NoReturn:
+def start(code_of: CodeOf) -> NoReturn:
+    """Run the tool that the command line names, and exit."""
+    source_dir = sys.argv[5]
     try:
-        code = step(sys.argv[:])
+        code = run(sys.argv[:], code_of)
     except ToolError as error:
         _fail(str(error))
     except Exception as error:  # noqa: BLE001 - a tool may raise anything
-        _fail(_explain(error, sys.argv[0]))
+        _fail(_explain(error, source_dir))
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    _main(run)

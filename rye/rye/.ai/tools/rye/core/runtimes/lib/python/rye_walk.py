@@ -1,4 +1,4 @@
-# rye:signed:20261118T015555Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:KTmkn1UBz8pcDcZJIchpef8-mH6KcPdiI8BnJYYE47kd4bGMuXyUtdfC_4SM0YNgk2f_bodEE9MUpIhoEoWnAg==:7fcba4e0fb3e5887
+# rye:signed:20261118T024810Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:dwUKkNPlj7GnCUShqtd7QGMvXQwbVx_DOClsKodxr1lQEu-pbZ8PG9-N8fRDdltS0TiDcNOi9_TPKNmA-e6KBA==:c72c3134776d678d
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

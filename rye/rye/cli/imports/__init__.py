@@ -1,0 +1,1 @@
+"""Importing what others offer as items of a space."""

@@ -1,0 +1,169 @@
+"""Calls of tools of other MCP servers, which are kept from one call to the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import UpstreamChangedError
+from rye.executor.config.build import MCP_TOOL
+from rye.executor.run.channel import Progress, Question
+from rye.executor.run.outcome import Outcome
+from rye.spaces.ids import HTTP_CLIENT
+from rye.upstream.definition import ToolDefinition, differences
+from rye.upstream.session import KeptServer, UpstreamResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.channel import Listener
+    from rye.executor.run.primitives import OnOutput
+    from rye.items.element import ChainElement
+
+TOKEN_OF = "token_of"  # noqa: S105 - the name of a service, not a token
+"""The key of a config that names the service whose token is sent."""
+_DEFAULT_SECONDS = 300.0
+
+
+class UpstreamPool:
+    """The servers that an executor keeps."""
+
+    def __init__(self, user_space: Path) -> None:
+        self._user_space = user_space
+        self._servers: dict[str, KeptServer] = {}
+
+    async def call(
+        self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
+    ) -> UpstreamResult:
+        """Call the tool that the config names, within its timeout."""
+        tool = config.config[MCP_TOOL]
+        seconds = config.config.get("timeout") or _DEFAULT_SECONDS
+        server = await self._server_of(config)
+        caller = _Caller(on_output, listener)
+        try:
+            async with asyncio.timeout(seconds):
+                return await server.call(tool["name"], config.params, tool["pinned"], caller)
+        except TimeoutError:
+            error = f"it did not answer within {seconds:g} s"
+            return UpstreamResult(False, [], error=error, timed_out=True)
+
+    async def aclose(self) -> None:
+        """End all servers."""
+        servers, self._servers = self._servers, {}
+        await asyncio.gather(*[server.aclose() for server in servers.values()])
+
+    async def _server_of(self, config: ExecutionConfig) -> KeptServer:
+        if config.primitive_id == HTTP_CLIENT:
+            address = await self._address(config)
+        else:
+            address = {
+                key: value
+                for key, value in config.config.items()
+                if key not in (MCP_TOOL, "timeout", "input_data")
+            }
+        # Another environment or confinement is another server.
+        key = repr(sorted(address.items()))
+        if key not in self._servers:
+            self._servers[key] = KeptServer(address)
+        return self._servers[key]
+
+    async def _address(self, config: ExecutionConfig) -> dict[str, Any]:
+        from lilux.primitives.http_client.config import parse_config
+        from lilux.primitives.http_client.request import prepare_request
+
+        own = (MCP_TOOL, TOKEN_OF)
+        call = {key: value for key, value in config.config.items() if key not in own}
+        prepared = prepare_request(parse_config({**call, "method": "POST"}, {}), {}, call["env"])
+        headers = dict(prepared.headers)
+        service = config.config.get(TOKEN_OF)
+        if service is not None:
+            token = await auth_store(self._user_space).get_token(str(service))
+            headers["Authorization"] = f"Bearer {token}"
+        return {"url": str(prepared.url), "headers": headers}
+
+
+def auth_store(user_space: Path) -> Any:
+    """The tokens of the user for other servers."""
+    from lilux.runtime.auth import AuthStore
+
+    return AuthStore("rye", user_space / ".ai" / "auth")
+
+
+class _Caller:
+    """Passes on what a server says during a call."""
+
+    def __init__(self, on_output: OnOutput | None, listener: Listener | None) -> None:
+        self._on_output = on_output
+        self._listener = listener
+        self._logging: set[asyncio.Future[None]] = set()
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        if self._listener is not None:
+            self._listener.progress(Progress(progress, total, message))
+
+    def log(self, line: str) -> None:
+        if self._on_output is not None:
+            shown = self._on_output("stderr", f"{line}\n")
+            if shown is not None:
+                task = asyncio.ensure_future(shown)
+                self._logging.add(task)
+                task.add_done_callback(self._logging.discard)
+
+    async def ask(self, message: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
+        if self._listener is None:
+            return "cancel", None
+        reply = self._listener.ask(Question(message, schema))
+        fields = (await reply if hasattr(reply, "__await__") else reply).fields
+        if "answer" in fields:
+            return "accept", fields["answer"]
+        return ("decline" if "declined" in fields else "cancel"), None
+
+
+def upstream_outcome(result: UpstreamResult, chain: Sequence[ChainElement]) -> Outcome:
+    """The outcome of the call of ``chain[0]``, whose server is ``chain[1]``."""
+    name, server = chain[0].item_id, chain[1].item_id
+    if result.changed:
+        return _failure(
+            UpstreamChangedError.__name__,
+            f"{name!r} is not the tool that was pinned: {_change(result, chain[0])}",
+            f"the user decides whether to accept it: rye import mcp {server} --update",
+        )
+    if result.error:
+        kind = "ToolTimedOut" if result.timed_out else "UpstreamFailed"
+        reason = f"{name!r}: the MCP server {server!r} failed: {result.error}"
+        failed = _failure(kind, reason, f"see the command in {chain[1].path}")
+        if result.timed_out:
+            failed.metadata["timed_out"] = True
+        return failed
+    metadata: dict[str, Any] = {}
+    if result.structured is not None:
+        data = result.structured
+    elif all(one.get("type") == "text" for one in result.content):
+        data = result.text
+    else:
+        data = {"content": result.content}
+    if any(one.get("type") != "text" for one in result.content):
+        metadata["content"] = result.content
+    if result.success:
+        return Outcome(success=True, data=data, metadata=metadata)
+    reason = result.text.strip() or "without saying why"
+    return _failure("UpstreamToolFailed", f"{name!r} failed: {reason}", "")
+
+
+def _change(result: UpstreamResult, tool: ChainElement) -> str:
+    metadata = tool.metadata
+    known = {
+        **({} if result.offered is None else result.offered.fields),
+        "description": metadata.description,
+        "inputSchema": metadata.config_schema,
+    }
+    lines = list(differences(ToolDefinition.of(known), result.offered))
+    return "; ".join(lines) or "its title, its annotations or its answers have changed"
+
+
+def _failure(error_type: str, error: str, hint: str) -> Outcome:
+    text = f"{error}; {hint}" if hint else error
+    metadata = {"error_type": error_type, "hint": hint}
+    return Outcome(success=False, data=None, error=text, metadata=metadata)

@@ -1,0 +1,315 @@
+"""Running a recorded call again, and comparing: what would differ, or did.
+
+::
+
+    recorded = recorded_run(history, run_id)          or recorded_receipt(receipt)
+    with Replay(recorded, context) as replay:
+        replay.give(parameters)                       if they were not kept
+        difference = replay.before()                  nothing has run yet
+        difference = replay.run(on_output)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from lilux.primitives.errors import IntegrityError
+from lilux.primitives.integrity import canonical_json
+from lilux.record import replaced
+
+from rye.context import Context
+from rye.errors import HistoryError, ParameterError
+from rye.executor.run.blocking import BlockingExecutor
+from rye.executor.run.confine import Widening
+from rye.executor.run.prepare import CallOptions, Preparation, PreparedCall, Preparer
+from rye.executor.run.primitives import PRIMITIVE_MAP
+from rye.executor.run.recorded import program_of
+from rye.executor.run.result import ExecutionResult
+from rye.history.comparison import (
+    Difference,
+    environment_difference,
+    interpreter_difference,
+    outcome_difference,
+    stream_difference,
+)
+from rye.history.envelope import Envelope
+from rye.history.store import History, opened
+from rye.items.permissions import joined, permissions_from_json, permissions_to_json
+from rye.recording.digests import SECRET, Secrets, digest
+from rye.recording.interpreters import described
+from rye.recording.record import CLI, Caller
+from rye.spaces.ids import SUBPROCESS
+
+_SAME = ("stdout", "stderr", "body")
+
+
+class Recorded(NamedTuple):
+    """What is known about the run that is repeated."""
+
+    run_id: str
+    item: str
+    closure: str
+    project: str
+    """Empty if it is not known, as from a receipt."""
+    parameters_sha256: str
+    values: Mapping[str, Any] | None
+    """The parameters, if they were kept."""
+    interpreter: Mapping[str, Any]
+    environment: tuple[str, ...]
+    permissions: Mapping[str, Any] | None
+    ending: Mapping[str, Any]
+    output: Mapping[str, Mapping[str, Any]]
+    kept: Mapping[str, bytes]
+    """The output, by stream, if it was kept."""
+
+
+def recorded_run(history: History, run_id: str) -> Recorded:
+    """Return what the history knows about a run."""
+    record = history.record(run_id)
+    return _recorded(
+        record,
+        project=record["project"],
+        parameters=record["parameters"].get("sha256") or "",
+        values=record["parameters"].get("values"),
+        ending=record,
+        output=record.get("output") or {},
+        kept=history.outputs(run_id),
+    )
+
+
+def recorded_receipt(receipt: Envelope) -> Recorded:
+    """Return what a verified receipt says about a run."""
+    predicate = {**receipt.predicate, "id": receipt.predicate["run"]}
+    subjects = {one["name"]: one["digest"] for one in receipt.statement["subject"]}
+    return _recorded(
+        predicate,
+        project="",
+        parameters=predicate.get("parameters_sha256") or "",
+        values=None,
+        ending=predicate["outcome"],
+        output={name: one for name, one in subjects.items() if name in _SAME},
+        kept={},
+    )
+
+
+def _recorded(
+    fields: Mapping[str, Any],
+    *,
+    project: str,
+    parameters: str,
+    values: Mapping[str, Any] | None,
+    ending: Mapping[str, Any],
+    output: Mapping[str, Any],
+    kept: Mapping[str, bytes],
+) -> Recorded:
+    return Recorded(
+        run_id=fields["id"],
+        item=fields["item"],
+        closure=fields.get("closure") or "",
+        project=project,
+        parameters_sha256=parameters,
+        values=values,
+        interpreter=fields.get("interpreter") or {},
+        environment=tuple(fields.get("environment") or ()),
+        permissions=fields.get("permissions"),
+        ending=ending,
+        output=output,
+        kept=kept,
+    )
+
+
+class Replay:
+    """One replay. Use it as a context manager."""
+
+    def __init__(self, recorded: Recorded, context: Context) -> None:
+        """``context`` is the caller's; a run is repeated in the project where it ran."""
+        self.recorded = recorded
+        project = Path(recorded.project)
+        if recorded.project and project.is_dir() and project != context.project_path:
+            context = replaced(context, project_path=project)
+        self.context = context
+        self.result: ExecutionResult | None = None
+        self._parameters: Mapping[str, Any] | None = None
+        self._widening: Widening | None = None
+        self._preparer = Preparer(context, PRIMITIVE_MAP)
+        self._executor = BlockingExecutor(context, start_helper=False)
+        self._call: PreparedCall | None = None
+
+    def __enter__(self) -> Self:
+        self._executor.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._executor.__exit__(kind, error, traceback)
+
+    @property
+    def executor(self) -> BlockingExecutor:
+        """The executor of the replay, for the schema of the parameters."""
+        return self._executor
+
+    @property
+    def may_repeat(self) -> bool:
+        """True if the tool declares that running it again changes nothing."""
+        if self._call is None:
+            return False
+        annotations = self._call.chain[0].metadata.annotations
+        return bool(annotations.get("idempotent") or annotations.get("read_only"))
+
+    def give(self, parameters: Mapping[str, Any] | None) -> None:
+        """Use these parameters, or those that were kept; raises :class:`ParameterError`."""
+        recorded = self.recorded
+        if parameters is not None:
+            self._parameters = parameters
+        elif recorded.values is not None and SECRET not in recorded.values.values():
+            self._parameters = recorded.values
+        elif _digest({}) == recorded.parameters_sha256:
+            self._parameters = {}
+        else:
+            kept = "has secret parameters" if recorded.values is not None else "was not kept"
+            raise ParameterError(
+                f"cannot repeat run {recorded.run_id}",
+                [f"its input {kept}"],
+                hint=f"give the parameters again: rye replay {recorded.run_id} KEY=VALUE…",
+            )
+
+    def before(self) -> Difference | None:
+        """Prepare the call, and return the first difference that can be known before it runs.
+
+        Raises the errors of a call that is refused.
+        """
+        recorded = self.recorded
+        if not recorded.closure:
+            raise HistoryError(
+                f"run {recorded.run_id} ran nothing: it ended with {recorded.ending['outcome']}",
+                hint="repeat a run that has a closure",
+            )
+        self._call = call = Preparation(
+            self._preparer, recorded.item, CallOptions(unenforced="warn")
+        ).prepare(self._parameters)
+        if call.closure.digest != recorded.closure:
+            return Difference(
+                "closure",
+                recorded.closure,
+                call.closure.digest,
+                f"closure: {recorded.closure[:12]} → {call.closure.digest[:12]}; "
+                "the tool, or what it runs on, has changed",
+            )
+        return (
+            self._parameter_difference(call)
+            or self._permission_difference(call)
+            or self._machine_difference(call)
+        )
+
+    def run(self, on_output: Callable[[str, str], None] | None = None) -> Difference | None:
+        """Run the call, and return the first difference; :attr:`result` has its result."""
+        seen: dict[str, list[str]] = {"stdout": [], "stderr": []}
+
+        def note(stream: str, text: str) -> None:
+            seen[stream].append(text)
+            if on_output is not None:
+                on_output(stream, text)
+
+        self.result = result = self._executor.execute(
+            self.recorded.item,
+            self._parameters,
+            on_output=note,
+            widening=self._widening,
+            unenforced="warn",
+            caller=Caller(kind=CLI, replays=self.recorded.run_id),
+        )
+        printed = {name: "".join(texts).encode() for name, texts in seen.items()}
+        after = self._new_record(result, printed)
+        return outcome_difference(self.recorded.ending, after) or self._output_difference(
+            after.get("output") or {}, printed
+        )
+
+    def _new_record(
+        self, result: ExecutionResult, printed: Mapping[str, bytes]
+    ) -> Mapping[str, Any]:
+        run_id = result.metadata.get("run_id")
+        if run_id is not None:
+            with opened(self.context) as history:
+                return history.record(run_id)
+        # History is off, or could not be written.
+        outcome = "ok" if result.success else "failed"
+        output = {name: {"sha256": digest(data)} for name, data in printed.items()}
+        return {"outcome": outcome, "exit": result.metadata.get("return_code"), "output": output}
+
+    def _output_difference(
+        self, after: Mapping[str, Any], printed: Mapping[str, bytes]
+    ) -> Difference | None:
+        for stream, before in self.recorded.output.items():
+            found = stream_difference(
+                stream,
+                before,
+                after.get(stream) or {},
+                self.recorded.kept.get(stream),
+                printed.get(stream),
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _parameter_difference(self, call: PreparedCall) -> Difference | None:
+        secrets = Secrets(call.chain[0].metadata.config_schema)
+        before = self.recorded.parameters_sha256
+        after = _digest(secrets.masked(self._parameters or {}))
+        if before == after:
+            return None
+        return Difference(
+            "parameters", before, after, "parameters: other values than those of the run"
+        )
+
+    def _permission_difference(self, call: PreparedCall) -> Difference | None:
+        """Compare what the tool may do; a call that was widened is widened again."""
+        declared = call.chain[0].metadata.permissions
+        now = None if declared is None else self._preparer.confining.permissions(call.chain, None)
+        before = permissions_from_json(self.recorded.permissions)
+        if now is None or before is None:
+            return None if now is before else _permissions_differ(before, now)
+        if _as_sets(joined([before, now])) != _as_sets(before):
+            return _permissions_differ(before, now)
+        if _as_sets(now) != _as_sets(before):
+            self._widening = Widening(permissions=before)
+        return None
+
+    def _machine_difference(self, call: PreparedCall) -> Difference | None:
+        if call.config.primitive_id != SUBPROCESS:
+            return None
+        config = call.config.config
+        program = program_of(config["command"], config["env"])
+        found = described(program, str(self.context.project_path))
+        return interpreter_difference(self.recorded.interpreter, found) or environment_difference(
+            self.recorded.environment, tuple(config["env"])
+        )
+
+
+def _digest(parameters: Mapping[str, Any]) -> str:
+    try:
+        return digest(canonical_json(parameters).encode("ascii"))
+    except IntegrityError:
+        return ""
+
+
+def _as_sets(permissions: Any) -> dict[str, Any]:
+    return {
+        name: set(one) if isinstance(one, list) else one
+        for name, one in (permissions_to_json(permissions) or {}).items()
+    }
+
+
+def _permissions_differ(before: Any, now: Any) -> Difference:
+    return Difference(
+        "permissions",
+        permissions_to_json(before),
+        permissions_to_json(now),
+        "permissions: the tool may now do other things than in the run",
+    )

@@ -178,7 +178,8 @@ class Calls:
 
         entry = await self._entry(item_id)
         self.accounting.show(entry)
-        example = example_parameters(entry.schema)
+        declared = [one.get("params", {}) for one in entry.examples]
+        example = declared[0] if declared else example_parameters(entry.schema)
         shown = {
             "item_id": entry.item_id,
             "description": entry.description,
@@ -188,9 +189,10 @@ class Calls:
             "input_schema": input_schema(entry),
             "annotations": definition(entry, "mcp")["annotations"],
             "example": {} if example is None else {"item_id": entry.item_id, "parameters": example},
+            "examples": [dict(one) for one in entry.examples],
             "fault": entry.fault,
         }
-        return {key: value for key, value in shown.items() if value not in ("", {})}
+        return {key: value for key, value in shown.items() if value not in ("", {}, [])}
 
     async def _sign(self, item_id: str) -> dict[str, Any]:
         return await asyncio.to_thread(self._sign_item, item_id)

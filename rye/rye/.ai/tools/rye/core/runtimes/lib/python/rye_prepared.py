@@ -1,4 +1,4 @@
-# rye:signed:20261118T024220Z:05733656748d945061b285948520d1b20146caf93b07ac7bea0179735b77ca1f:vwYjDacl2WYhRwj-p-xrHt-A4aEuqHcFF82pNA27XHRmNxgnIdKE1LlHpFUILkDFPHgEyirYQg5Cd8w6o5Q_Cg==:70419490a2b723e4
+# rye:signed:20261118T030310Z:05733656748d945061b285948520d1b20146caf93b07ac7bea0179735b77ca1f:2ujmDy9pxKHvYkf3hnjVmQXu9EnY4B90PYjb14WAITw0V2emyrh9kD2RGtxXdAXkgZ1DA1LddfpDV6KMCAgMDg==:2ca52881d0949b23
 """Become a prepared process: load a tool once, then fork for each call.
 
 ``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.

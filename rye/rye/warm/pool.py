@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from lilux.primitives.errors import LiluxError, NotPreparedError
 from lilux.primitives.subprocess import PreparedProcess, SubprocessPrimitive
@@ -21,11 +22,14 @@ from lilux.record import Record, field
 from rye.warm.request import WarmRequest
 from rye.warm.settings import WarmSettings
 
+Value = TypeVar("Value")
+
 WINDOW_SECONDS = 60.0
 """Two calls within this time start a prepared process."""
 REFUSED_SECONDS = 600.0
 """A tool that could not be prepared is not tried again for this long."""
 _MAX_REMEMBERED = 1024
+_MAX_WAITED = 3
 _MAX_FOLDERS = 64
 _TOO_LARGE = "it needs more memory than all prepared processes may have (warm.memory)"
 
@@ -66,16 +70,19 @@ class WarmPool:
         self._on_refusal = on_refusal
         self._clock = clock
         self._entries: dict[tuple[object, ...], _Entry] = {}
-        self._seen: dict[str, float] = {}
+        self._seen: dict[str, tuple[float, int]] = {}
         self._refused: dict[str, float] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._primitive: SubprocessPrimitive | None = None
 
-    def process(self, request: WarmRequest, *, at_once: bool = False) -> PreparedProcess | None:
+    def process(
+        self, request: WarmRequest, *, at_once: bool = False, changes_soon: bool = False
+    ) -> PreparedProcess | None:
         """The process that can take this call, or ``None``: then it runs cold.
 
-        ``at_once`` prepares one already after the first call.
+        ``at_once`` prepares one already after the first call. If the next call will probably have
+        another key, ``changes_soon`` waits for it, but not for ever.
         """
         settings = self._settings()
         if not settings.enabled or settings.processes == 0:
@@ -91,9 +98,10 @@ class WarmPool:
             self._drop(entry)
         if now < self._refused.get(request.closure, now):
             return None
-        last = self._seen.get(request.tool)
-        _remember(self._seen, request.tool, now)
-        if at_once or (last is not None and now - last <= WINDOW_SECONDS):
+        last, calls = self._seen.get(request.tool, (now, 0))
+        calls = calls + 1 if now - last <= WINDOW_SECONDS else 1
+        _remember(self._seen, request.tool, (now, calls))
+        if (at_once or calls > 1) and not (changes_soon and calls <= _MAX_WAITED):
             self._begin(request, key, now, settings)
         return None
 
@@ -243,8 +251,8 @@ def _first_line(text: str) -> str:
     return lines[-1][:200] if lines else "no reason given"
 
 
-def _remember(known: dict[str, float], key: str, when: float) -> None:
+def _remember(known: dict[str, Value], key: str, value: Value) -> None:
     known.pop(key, None)
-    known[key] = when
+    known[key] = value
     if len(known) > _MAX_REMEMBERED:
         del known[next(iter(known))]

@@ -58,7 +58,9 @@ class Warmth:
         request = self._request(call) if self._enabled else None
         if request is not None:
             at_once = self._at_once is not None and self._at_once(request.tool)
-            process = self.pool.process(request, at_once=at_once)
+            # A tool that is called again gets compiled modules.
+            soon = not call.placement.compiled
+            process = self.pool.process(request, at_once=at_once, changes_soon=soon)
             if process is not None:
                 try:
                     return await run(process), True

@@ -16,6 +16,7 @@ from torture import (
     helper_death,
     helper_limits,
     load,
+    prepared_death,
     stopped,
 )
 from torture.scenario import Scenario
@@ -54,6 +55,13 @@ FAULTS = (
         what="SIGKILLs of the helper, calls in flight",
         run=helper_death.in_flight,
         quick=20,
+        long=200,
+    ),
+    Scenario(
+        name="prepared-killed",
+        what="SIGKILLs of prepared processes, calls in flight",
+        run=prepared_death.killed,
+        quick=5,
         long=200,
     ),
     Scenario(

@@ -74,7 +74,7 @@ def _write_to_small_disk(folder: Path, times: int) -> Outcome:
             old, new = f"version {2 * turn}", f"version {2 * turn + 1}"
             writer.write(old)
             names = _names(disk)
-            with _filled(disk, free):
+            with filled(disk, free):
                 error = _attempt(writer, new)
             tried += 1
             refused += error is not None
@@ -184,7 +184,7 @@ def _names(disk: Path) -> set[str]:
 
 
 @contextlib.contextmanager
-def _filled(disk: Path, free_pages: int) -> Iterator[None]:
+def filled(disk: Path, free_pages: int) -> Iterator[None]:
     """Fill the disk up to ``free_pages`` pages; -1 leaves space, but no inode for another file."""
     fillers = [disk / "filler"]
     if free_pages < 0:

@@ -19,6 +19,7 @@ SCRIPTS = Path(sys.executable).parent
 
 PAGES = [
     DOCS / "guide.md",
+    DOCS / "history.md",
     DOCS / "lockfiles.md",
     DOCS / "mcp.md",
     DOCS / "runtimes.md",

@@ -34,7 +34,8 @@ from torture.scenario import Outcome, ScenarioSkippedError
 SEED = 20261118
 WRITERS = 50
 MOVERS = 2
-LINES = 40
+LINES = 10
+ROUNDS = 20
 CALLS = 8
 """Several records fit on one page of a disk."""
 YEAR = 365 * 24 * 3600
@@ -42,7 +43,17 @@ YEAR = 365 * 24 * 3600
 
 def killed(times: int, folder: Path) -> Outcome:
     """Fifty processes append and two move; some of each are killed at a random moment."""
-    return children.run("history_faults", "killed", folder, times)
+    outcomes = []
+    for start in range(0, times, ROUNDS):
+        part = folder / str(start)
+        part.mkdir()
+        rounds = min(ROUNDS, times - start)
+        outcomes.append(children.run("history_faults", "killed", part, rounds))
+    return Outcome(
+        tried=sum(one.tried for one in outcomes),
+        failures=tuple(fault for one in outcomes for fault in one.failures),
+        note=f"{times * 6} processes killed",
+    )
 
 
 def full_disk(times: int, folder: Path) -> Outcome:

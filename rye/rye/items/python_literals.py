@@ -28,6 +28,7 @@ NAMES: Mapping[str, str] = {
     "OUTPUTS": "outputs",
     "CHILD_CONSTRAINTS": "child_constraints",
     "PINS": "pins",
+    "EXAMPLES": "examples",
     "ANNOTATIONS": "annotations",
     "PERMISSIONS": "permissions",
 }

@@ -159,7 +159,8 @@ class Calls:
 
         entry = await self._entry(item_id)
         self.accounting.show(entry)
-        example = example_parameters(entry.schema)
+        declared = [one.get("params", {}) for one in entry.examples]
+        example = declared[0] if declared else example_parameters(entry.schema)
         shown = {
             "item_id": entry.item_id,
             "description": entry.description,
@@ -169,13 +170,14 @@ class Calls:
             "input_schema": input_schema(entry),
             "annotations": definition(entry, "mcp")["annotations"],
             "example": {} if example is None else {"item_id": entry.item_id, "parameters": example},
+            "examples": [dict(one) for one in entry.examples],
             "fault": entry.fault,
         }
-        return {key: value for key, value in shown.items() if value not in ("", {})}
+        return {key: value for key, value in shown.items() if value not in ("", {}, [])}
 
     def _sign(self, item_id: str) -> dict[str, Any]:
+        from rye.authoring.check import refuse_what_cannot_run
         from rye.executor.chain.snapshot import Library
-        from rye.executor.inspection import check_before_signing
         from rye.trust.operations import sign_item
 
         library = Library(self._context)
@@ -187,7 +189,7 @@ class Calls:
                 f"{found.item_id!r} belongs to the system space, which its publisher signs",
                 hint="sign only items of the project or the user",
             )
-        check_before_signing(found.item_id, found.path, found.space.root, library)
+        refuse_what_cannot_run(found.item_id, found.path, found.space.root, library)
         signed = sign_item(found.path, self._context)
         return {"item_id": found.item_id, "path": str(signed.path), "signed": True}
 

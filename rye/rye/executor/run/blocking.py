@@ -181,6 +181,7 @@ class BlockingExecutor:
                 if output is not None:
                     output.end()
                 recording.ran(ran)
+                self._compile(call)
                 on_step("run")
                 outcome = noted(outcome_of(call.config, ran, call.chain), call)
                 if not outcome.success:
@@ -207,6 +208,15 @@ class BlockingExecutor:
 
         found = missing_parts(result.metadata)
         return [] if found and self._parts().confining.accepts_unenforced else found
+
+    def _compile(self, call: PreparedCall) -> None:
+        """Compile the modules of a tool that is called again."""
+        job, compiled = call.compile_job, self._parts().closures.compiled
+        if job is not None and (temporary := compiled.begin(job)):
+            try:
+                self._subprocess.execute(job.config(temporary), {})
+            finally:
+                compiled.end(job, temporary)
 
     def _parts(self) -> Preparer:
         if self._preparer is None:

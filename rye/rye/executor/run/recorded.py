@@ -134,13 +134,6 @@ class Recorder:
         """The fields of a call whose chain could not be built, as JSON without braces."""
         return fragment_of({"item": item_id, "project": self._project})
 
-    def permissions(self, call: PreparedCall) -> dict[str, Any] | None:
-        """Everything that the call may do; ``None`` if the tool is not confined."""
-        if call.chain[0].metadata.permissions is None:
-            return None
-        confining = self._preparer.confining
-        return permissions_to_json(confining.permissions(call.chain, call.options.widening))
-
 
 class _KnownChain:
     """The part of a record that is the same for many calls, as text.
@@ -156,7 +149,7 @@ class _KnownChain:
         self._with_call = ""
         self._program: tuple[float, object, dict[str, Any]] = (0.0, None, {})
 
-    def fragment(self, call: PreparedCall | None, permissions: dict[str, Any] | None) -> str:
+    def fragment(self, call: PreparedCall | None) -> str:
         """The fields of the chain and of a prepared call, as JSON without braces."""
         if call is None:
             return self._own
@@ -165,14 +158,14 @@ class _KnownChain:
         if call.config.primitive_id == SUBPROCESS:
             names = tuple(config["env"])
             program = self._stamp(config["command"], config["env"])
-        widened = call.options.widening is not None
+        permissions, widened = call.config.permissions, call.options.widening is not None
         state = (names, program, permissions, widened)
         if state != self._state:
             fields: dict[str, Any] = {}
             if names is not None:
                 fields = {"environment": sorted(names), "interpreter": program}
             if permissions is not None:
-                fields["permissions"] = permissions
+                fields["permissions"] = permissions_to_json(permissions)
             if widened:
                 fields["widened"] = True
             more = fragment_of(fields)
@@ -277,13 +270,10 @@ class Recording:
         keeps = settings.keeps_output(item)
         if "autopsy" in record and not keeps:
             record["autopsy"] = _without_output(record["autopsy"])
-        permissions = None
-        if call is not None:
-            permissions = self._recorder.permissions(call)
-            if self._result is not None:
-                output = _output(call.config.primitive_id, self._result, keeps=keeps)
-                parts.append(f'"output":{{{output}}}')
-        return run_id, line_of(record, *parts, known.fragment(call, permissions))
+        if call is not None and self._result is not None:
+            output = _output(call.config.primitive_id, self._result, keeps=keeps)
+            parts.append(f'"output":{{{output}}}')
+        return run_id, line_of(record, *parts, known.fragment(call))
 
     def _outcome(self, result: ExecutionResult) -> dict[str, Any]:
         metadata = result.metadata

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:uFSvtUf1M1h0on6PHET4fD1rP5J3aL-kXy4kJe5wYuyVbzpYCJe6AbxptWwswg5FZhlFOo4uA6IlMdh7YDCeDQ==:e89fbbc1f73416af
+# rye:signed:20261118T024810Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:9ShjzLLoDwEm7-MlDwySvX_4v59p06wlbisuQ239VkiXv1eV3Gi1_hY_Jz_CLEyoA24GM1YozsTjdhopQMj7Cg==:c72c3134776d678d
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:HoYNsBoIZHTRfSHKWn5OiwLvalNyJot56kbsNGWuqSg7oUlbC8S3szYuCjAzksC-6Xas08-Wo1mSSJ4PbfzxCw==:e89fbbc1f73416af
+# rye:signed:20261118T024810Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:znknp3QIXaub3U61YBAbbUfkHqTZLBUVT8ORxAyvxor0KoOpPjutjM4P94fy27mXkLCskLqSqQ2ZcXa98_iIBA==:c72c3134776d678d
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:4mQzDs8Rvcsrl3_4QCcCMWA24TgX74286lCNc3BzVjdVZHVvGTGqE2rX0LpSygSt5I3rbJwMtNdzC3NOYIvxCg==:e89fbbc1f73416af
+# rye:signed:20261118T024810Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:eM414CfzQEKYClycLe630BKmIEt3W9ArRWUCZR6tZFAvIiIKeV5GXRmTXxH3Ysq51LYvz7CJzYlZ2Ny_ah8fCQ==:c72c3134776d678d
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:dQRYom3qfz-nkVmxsxBCdQF0__gM2cMO3Dh8e7a3__1QRtLZ0NERZvVmBnQmW_QC4SUYco6YnCuS2kCwZYS4Bw==:e89fbbc1f73416af
+# rye:signed:20261118T024810Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:HkOBzu8K_dW5sYl1GvJYBlnpFr4pWKyVYrCpgSoIJdVMaQ9OsPC8IgW-c0JG-APHGcU2u3ZWiOVdu43KhW3ADg==:c72c3134776d678d
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

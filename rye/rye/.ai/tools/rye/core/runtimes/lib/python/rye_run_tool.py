@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:ac39a41225842ebf1e34ebf90d095ae29bdb8f8c0c259b9caed64f4eed540c11:2PYdjWNsaAoE4I91guUCjJCkmq1V6NvDmRVaNmbb46eA0ff4HYOyWfRH6RcL2tk5K3QoOheYsX65tMwecX8zBQ==:e89fbbc1f73416af
+# rye:signed:20261118T024810Z:ac39a41225842ebf1e34ebf90d095ae29bdb8f8c0c259b9caed64f4eed540c11:C4ImgMvdqy3mCkJ0AbJh6YVgSO_t0K9tMsFPFZ8LR51yD08z3W9N_IJW6rBD-6gqRkULfUlyDn4YsjC5eaPJCg==:c72c3134776d678d
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

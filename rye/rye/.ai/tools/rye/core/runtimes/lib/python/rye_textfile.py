@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:hawM-9HC8DRcMmAm8JvU9V_tA3uym4aly_WOSwrZEn9GdvlKLBu1yqPy8f-38F1UTXTXfOdPWmURh7G2J73kCA==:e89fbbc1f73416af
+# rye:signed:20261118T024810Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:eh9tOgwmNXvcfQXVv93_MYOOVfGgaKAG6xdreVomLwtkHS6GmUiJqktdNrs49_xpRL7q1F3aIrA0cRrZymFIAA==:c72c3134776d678d
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rye.executor.run.blocking import BlockingExecutor
 from rye.recording.mover import move_spool
-from rye.recording.record import line_of
+from rye.recording.record import fragment_of, line_of
 from rye.recording.run_ids import LENGTH, new_run_id
 from rye.recording.settings import Retention
 from rye.recording.spool import Spool
@@ -119,7 +119,7 @@ def _append(history: Path, notes: Path) -> None:
     note = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for _ in range(LINES):
         run_id = new_run_id(time.time_ns() // 1_000_000)
-        spool.append(run_id, line_of(_record(run_id)), max_bytes=2**40)
+        spool.append(run_id, line_of(fragment_of(_record(run_id))), max_bytes=2**40)
         os.write(note, run_id.encode() + b"\n")
 
 

@@ -18,6 +18,7 @@ EXAMPLE = ROOT / "examples"
 SCRIPTS = Path(sys.executable).parent
 
 PAGES = [
+    DOCS / "closures.md",
     DOCS / "guide.md",
     DOCS / "lockfiles.md",
     DOCS / "mcp.md",

@@ -134,7 +134,7 @@ def _of_user(context: Context) -> Iterator[Setting]:
     problem = ""
     try:
         content = config.current()
-        UserSettings(context).granted("", "")
+        UserSettings(context).current()
         HistoryConfig(context).current()
     except RyeError as error:
         problem = str(error)

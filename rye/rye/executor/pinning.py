@@ -77,20 +77,28 @@ class Locking:
         replaced_hashes = set(signed.values()) - {""}
         for path in self.lockfiles():
             text = path.read_text(encoding="utf-8", errors="replace")
-            if not any(old in text for old in replaced_hashes):
-                continue
-            item_id = self._name_of(path)[0]
-            try:
-                old = self._lockfiles.find(item_id)
-                options = CallOptions(use_lockfile=False)
-                verified = Preparation(self._preparer, item_id, options).verify()
-            except RyeError:
-                continue  # reported by the next call
-            made = self._made(verified)
-            if old is None or old.path != path or not follows(old.lockfile, made, signed):
-                continue
-            stored = StoredLock(path=self._lockfiles.replace_lockfile(made), lockfile=made)
-            yield pinned(stored, PinState.UPDATED, old)
+            if any(old in text for old in replaced_hashes):
+                yield from self._followed(path, signed)
+
+    def _followed(self, path: Path, signed: Mapping[str, str]) -> Iterator[Pinned]:
+        item_id = self._name_of(path)[0]
+        try:
+            old = self._lockfiles.find(item_id)
+            options = CallOptions(use_lockfile=False)
+            verified = Preparation(self._preparer, item_id, options).verify()
+        except RyeError:
+            return  # reported by the next call
+        made = self._made(verified)
+        if old is None or old.path != path or not follows(old.lockfile, made, signed):
+            return
+        stored = StoredLock(path=self._lockfiles.replace_lockfile(made), lockfile=made)
+        yield pinned(stored, PinState.UPDATED, old)
+
+    def follow_removal(self, content_hash: str) -> Iterator[Pinned]:
+        """Update the pins that differ from the files only by a file that was removed."""
+        for path in self.lockfiles():
+            if content_hash in path.read_text(encoding="utf-8", errors="replace"):
+                yield from self._followed(path, {})
 
     def pinned_items(self) -> tuple[str, ...]:
         """The ids of the pinned tools of the project that exist, sorted."""

@@ -36,10 +36,20 @@ if TYPE_CHECKING:
     shell_complete=complete_target,
 )
 @click.option("--no-lock", is_flag=True, help="Leave the pins of the tools as they are.")
+@click.option(
+    "--resolve",
+    is_flag=True,
+    help="Resolve merge conflicts of signature lines and lockfiles.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
-    invocation: Invocation, targets: tuple[str, ...], *, no_lock: bool, as_json: bool
+    invocation: Invocation,
+    targets: tuple[str, ...],
+    *,
+    no_lock: bool,
+    resolve: bool,
+    as_json: bool,
 ) -> None:
     """Sign tools with your key, which is created on first use.
 
@@ -55,6 +65,9 @@ def command(
     the tool in this project is updated, unless you pass --no-lock. The pin of a tool that somebody
     else signed stays: review it, then run `rye lock --update`.
 
+    After a merge, first merge the content of a tool. --resolve then removes conflicting signature
+    lines, signs the file, and pins the tool again.
+
     \b
     Examples:
       rye sign team/hello
@@ -69,9 +82,28 @@ def command(
     context = invocation.context
     resolver = Resolver(context)
     found = find_targets(targets, resolver, Path.cwd(), globbed=own_spaces(resolver))
+    if resolve:
+        from rye.authoring.conflicts import resolve_signatures
+
+        for target in found:
+            resolve_signatures(target.path, target.root)
     signings = sign_targets(found, context)
     done = [next(signings) for _ in with_progress_bar(found, "signing")]
+    if resolve:
+        _pin_again(done, context, as_json=as_json)
     report(done, context, no_lock=no_lock, as_json=as_json)
+
+
+def _pin_again(done: Sequence[Signing], context: Context, *, as_json: bool) -> None:
+    """Replace the lockfiles of the signed tools that are in conflict, or that a merge left over."""
+    from rye.authoring.conflicts import pins_in_conflict
+    from rye.executor.pinning import Locking
+
+    signed = [one.target.item_id for one in done if one.signed is not None]
+    for item_id in pins_in_conflict(signed, context):
+        pinned = Locking(context).pin(item_id, update=True)
+        if not as_json:
+            _print_pin(pinned)
 
 
 def report(done: Sequence[Signing], context: Context, *, no_lock: bool, as_json: bool) -> None:

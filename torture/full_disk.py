@@ -50,22 +50,33 @@ class Writer:
 
 def written(times: int, folder: Path) -> Outcome:
     """Write each kind of file with no free page, one, two …; also without free inodes."""
+    return children.run("full_disk", folder, times, through=require_namespace())
+
+
+def require_namespace() -> list[str]:
+    """The command that starts a process in a private mount namespace, or a skipped scenario."""
     unshare, mount = shutil.which("unshare"), shutil.which("mount")
     if not (unshare and mount):
         raise ScenarioSkippedError("unshare and mount are not installed")
     in_namespace = [unshare, "--user", "--map-root-user", "--mount"]
     if subprocess.run([*in_namespace, "true"], capture_output=True, check=False).returncode:
         raise ScenarioSkippedError("this user may not create a mount namespace")
-    return children.run("full_disk", folder, times, through=in_namespace)
+    return in_namespace
 
 
-def _write_to_small_disk(folder: Path, times: int) -> Outcome:
+def mount_small_disk(folder: Path) -> Path:
+    """Mount a disk of 512 KiB in the folder; ends the process, as skipped, if it may not."""
     disk = folder / "disk"
     disk.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", "size=512k,nr_inodes=256", "tmpfs", str(disk)]
     if subprocess.run(mounting, capture_output=True, check=False).returncode:
         sys.stdout.write(json.dumps({"skipped": "this user may not mount a tmpfs"}))
         sys.exit(0)
+    return disk
+
+
+def _write_to_small_disk(folder: Path, times: int) -> Outcome:
+    disk = mount_small_disk(folder)
     failures: list[str] = []
     tried = refused = 0
     for writer in _writers(disk):

@@ -249,11 +249,12 @@ def test_pruning_follows_the_config_or_the_option(project: Project, change: InPr
     project.run("tools/missing")
     line = json.loads(change("history", "export").stdout)
     change("history", "prune", "--all")
-    old = [{**line, "id": new_run_id(now - days * DAY)} for days in (1, 20, 40, 60)]
+    old = [{**line, "id": new_run_id(now - days * DAY)} for days in (60, 40, 20, 1)]
     text = "\n".join(map(json.dumps, old))
     (folder(project) / "spool.jsonl").write_text(text)
     assert change("history", "prune").stdout == "removed 0 runs\n"
     project.settings(history={"retention": {"days": 50}})
+    assert change("history", "prune").stdout == "removed 1 run\n"
     assert len(rows(change)) == 3
     assert change("history", "prune", "--older-than", "30d").stdout == "removed 1 run\n"
     assert change("history", "prune", "--all").stdout == "removed 2 runs\n"

@@ -26,6 +26,7 @@ from rye.executor.run.blocking import BlockingExecutor
 from rye.executor.run.confine import Widening
 from rye.executor.run.prepare import CallOptions, Preparation, PreparedCall, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP
+from rye.executor.run.recorded import program_of
 from rye.executor.run.result import ExecutionResult
 from rye.history.comparison import (
     Difference,
@@ -283,10 +284,8 @@ class Replay:
     def _machine_difference(self, call: PreparedCall) -> Difference | None:
         if call.config.primitive_id != SUBPROCESS:
             return None
-        from rye.executor.run.recorded import Recorder
-
         config = call.config.config
-        program = Recorder(self._preparer).program(config["command"], config["env"])
+        program = program_of(config["command"], config["env"])
         found = described(program, str(self.context.project_path))
         return interpreter_difference(self.recorded.interpreter, found) or environment_difference(
             self.recorded.environment, tuple(config["env"])

@@ -25,7 +25,7 @@ from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
 from rye.spaces.watch import Watch
 from rye.trust.store import TrustStore
-from rye.trust.verify import Verdict, judge, verify_item
+from rye.trust.verify import Verdict, changed_by_author, judge, verify_item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +120,11 @@ class Snapshot:
         """The verdict of the trust store about the file; the item must have one."""
         file = self._read(resolution).file
         return judge(file, format_of(file.path).comment, self._library.store)
+
+    def changed_by_author(self, resolution: Resolution) -> bool:
+        """True if the user signed an earlier content of the file, which was changed since."""
+        file = self._read(resolution).file
+        return changed_by_author(file, format_of(file.path).comment, self._library.store)
 
     def metadata(self, resolution: Resolution) -> Metadata:
         """The declarations of the file; raises ``ItemFormatError``."""

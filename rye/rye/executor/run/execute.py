@@ -155,6 +155,7 @@ class PrimitiveExecutor:
                 if output is not None and (last := output.end()) is not None:
                     await last
                 recording.ran(ran)
+                await self._compile(call)
                 outcome = noted(outcome_of(call.config, ran, call.chain), call)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, self._preparer.environments)
@@ -168,6 +169,15 @@ class PrimitiveExecutor:
             raise
         result = result_of(outcome, preparation.chain, preparation.closure, started)
         return result if recording is None else recording.finished(result, preparation.chain)
+
+    async def _compile(self, call: PreparedCall) -> None:
+        """Compile the modules of a tool that is called again."""
+        job, compiled = call.compile_job, self._preparer.closures.compiled
+        if job is not None and (temporary := compiled.begin(job)):
+            try:
+                await self._primitives.run(ExecutionConfig.of_process(job.config(temporary)))
+            finally:
+                compiled.end(job, temporary)
 
     # The names that the specification gives to single steps.
 

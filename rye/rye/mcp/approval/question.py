@@ -65,7 +65,7 @@ def _permissions(call: PreparedCall, context: Context) -> Iterator[str]:
     if own is None:
         yield in_short(None)
         return
-    granted = UserSettings(context).granted(tool.item_id, tool.signer)
+    granted = UserSettings(context).current().granted(tool.item_id, tool.signer)
     words: Mapping[str, str] = dict(explained(joined([own, *granted])))
     for name in ("reads", "writes", "network", "programs"):
         yield _visible(f"{name}: {words[name]}")

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:06s5ez9tECtl8cXtsn2hS8UnhE2WN57GYQhV72Tkl-PdGPqbMz5824VZTwE7cc5WlNvpIwFxsEXiu0zo6tc9Aw==:e89fbbc1f73416af
+# rye:signed:20261118T025357Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:4jRynqKhg9aYwOcDzX2FNtypIr7fDNjQ8VpWBwaN3Qd7DzX9Mt470x0dtyveAH1xrpMDcycHZD_IpC-HxA-fDA==:5833fecbd129e525
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

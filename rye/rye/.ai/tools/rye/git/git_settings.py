@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:4mQzDs8Rvcsrl3_4QCcCMWA24TgX74286lCNc3BzVjdVZHVvGTGqE2rX0LpSygSt5I3rbJwMtNdzC3NOYIvxCg==:e89fbbc1f73416af
+# rye:signed:20261118T025357Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:oUGhobZpZwEEevnbQh-uti_DzoKcURltcvBE2_AT9pK_TTBhgbPVVUIU_sDy5KqGfymdObzuKz62DFCM43USBA==:5833fecbd129e525
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -6,7 +6,12 @@ from rye.catalogue.entry import CatalogueEntry
 from rye.catalogue.example import example_parameters
 from rye.catalogue.parameters import parameters_of
 from rye.cli.output.printing import paragraph, plain
-from rye.cli.output.show_page import example_call, heading, parameter_list
+from rye.cli.output.show_page import (
+    example_call,
+    examples_list,
+    heading,
+    parameter_list,
+)
 from rye.errors import RyeError
 
 
@@ -26,8 +31,9 @@ def help_of(entry: CatalogueEntry) -> str:
     if parameters:
         title = heading("Parameters (KEY=VALUE or --KEY VALUE):")
         parts.append(f"{title}\n{parameter_list(parameters)}")
-    example = example_parameters(entry.schema)
-    if example is not None:
+    if entry.examples:
+        parts.append(f"{heading('Examples:')}\n{examples_list(entry)}")
+    elif (example := example_parameters(entry.schema)) is not None:
         parts.append(f"{heading('Examples:')}\n  {plain(example_call(entry, example))}")
     parts.append(
         f"Its signature, pin and permissions: rye show {name}\n"

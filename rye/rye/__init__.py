@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         UnsafePathError,
         UnsignedError,
         UntrustedKeyError,
+        UpstreamChangedError,
     )
     from rye.executor.run.blocking import execute_blocking
     from rye.executor.run.execute import PrimitiveExecutor
@@ -116,6 +117,7 @@ __all__ = [
     "UnsafePathError",
     "UnsignedError",
     "UntrustedKeyError",
+    "UpstreamChangedError",
     "execute_blocking",
 ]
 

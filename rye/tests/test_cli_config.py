@@ -11,7 +11,6 @@ from rye_console import Console
 
 SOURCES = Path(__file__).parents[1] / "rye"
 # Variables that Rye sets for tools, or that name no setting of their own.
-# What Rye sets for tools and for shells.
 NOT_SETTINGS = {
     "RYE_ANCHOR_PATH",
     "RYE_CHANNEL",
@@ -19,6 +18,7 @@ NOT_SETTINGS = {
     "RYE_INTERPRETER",
     "RYE_PARAM_",
     "RYE_PROJECT_PATH",
+    "RYE_STDIN",
 }
 
 

@@ -41,6 +41,8 @@ class Metadata(Record, frozen=True, kw_only=True):
     """Example calls: ``params``, and optionally ``expect``, which ``rye test`` compares."""
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
+    stdin: bool = False
+    """A tool reads the stdin of its caller; a runtime passes it on. See ``run/stdin.py``."""
     permissions: Permissions | None = None
     """``None`` means that the tool is not confined."""
 

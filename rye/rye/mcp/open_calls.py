@@ -68,6 +68,10 @@ class OpenCall:
         return self._request.era
 
     @property
+    def version(self) -> str:
+        return self._request.version
+
+    @property
     def meta(self) -> RequestMeta:
         return self._request.meta
 

@@ -31,6 +31,10 @@ class Request(Client, Protocol):
         """Which of the two ways of the protocol the client uses."""
 
     @property
+    def version(self) -> str:
+        """The revision of the protocol that the client uses."""
+
+    @property
     def meta(self) -> RequestMeta:
         """What the client says about this request."""
 

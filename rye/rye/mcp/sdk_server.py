@@ -60,6 +60,10 @@ class RyeServer(Server[None]):
             extensions,
         )
 
+    def get_capabilities(self, *_: Any, **__: Any) -> types.ServerCapabilities:
+        """Return what every transport announces; the SDK would guess from the handlers."""
+        return types.ServerCapabilities.model_validate(SERVER.capabilities)
+
 
 def sdk_server(service: Service) -> RyeServer:
     """Return a server of the SDK with the handlers of this service."""
@@ -149,6 +153,10 @@ class SdkRequest:
     def request_id(self) -> RequestId:
         assert self._ctx.request_id is not None  # noqa: S101 - only notifications have none
         return self._ctx.request_id
+
+    @property
+    def version(self) -> str:
+        return self._ctx.protocol_version
 
     @property
     def capabilities(self) -> ClientCapabilities:

@@ -24,8 +24,11 @@ from rye.mcp.protocol.types import (
     ListenParams,
     ListToolsParams,
     ListToolsResult,
+    NoParams,
+    ReadResourceParams,
     SetLevelParams,
 )
+from rye.mcp.resources import Resources
 from rye.mcp.settings import ServerSettings
 from rye.mcp.subscriptions import ChangeNotifier
 from rye.mcp.tasks import cancel_and_wait, wait_at_most
@@ -40,7 +43,11 @@ _IDLE_SECONDS = 1.0
 SERVER = ServerInfo(
     Implementation(name="rye", version=__version__, title="Rye"),
     INSTRUCTIONS,
-    {"logging": {}, "tools": {"listChanged": True}},
+    {
+        "logging": {},
+        "resources": {"subscribe": False, "listChanged": False},
+        "tools": {"listChanged": True},
+    },
 )
 
 
@@ -64,9 +71,13 @@ class Service:
         self._calls = Calls(context, settings, self.tool_list, catalogue)
         self._first_answer = asyncio.Event()
         self._started = time.time_ns()
+        resources = Resources(self._calls.outputs)
         self.handlers = {
             "tools/list": Handler(Method(ListToolsParams), self._list_tools),
             "tools/call": Handler(Method(CallToolParams), self._call_tool),
+            "resources/list": Handler(Method(NoParams), resources.list),
+            "resources/templates/list": Handler(Method(NoParams), resources.templates),
+            "resources/read": Handler(Method(ReadResourceParams), resources.read),
             "logging/setLevel": Handler(Method(SetLevelParams, ("handshake",)), self._set_level),
             "subscriptions/listen": Handler(
                 Method(ListenParams, ("stateless",)), self.notifier.listen

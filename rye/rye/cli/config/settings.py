@@ -58,6 +58,7 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "history.retention.days": (90, "after how many days a record is removed"),
     "history.retention.runs": (1_000_000, "how many records are kept"),
     "history.retention.size": ("2GiB", "how large the history may become"),
+    "mcp.max_output": (24_000, "characters of a result that an agent reads at most"),
 }
 """The settings of ``~/.ai/config.yaml`` that have a value even if the file does not name them."""
 

@@ -39,6 +39,7 @@ from rye.executor.run.closures import Closures
 from rye.executor.run.confine import Confining, Widening
 from rye.executor.run.originals import Originals
 from rye.executor.run.parameters import ParameterGate, check_timeout
+from rye.executor.run.stdin import with_stdin
 from rye.permissions.settings import REFUSE, UserSettings
 from rye.spaces.ids import SUBPROCESS
 
@@ -265,6 +266,8 @@ class Preparation:
                 chain, anchor, environment, config, self._options, own=placement.folders
             )
             self._on_step("permissions")
+        # After the confinement, which passes only the variables that the tool may have.
+        config = with_stdin(chain, config)
         return PreparedCall(
             chain=chain,
             lock=verified.lock,

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:wawphOq8R23IFK5SbNCUNogJwSmP9u6kNTdn5B6MbSVIhD8iLTSosVshGc_4iej65V5s9CuQg9PqA0SPVJf0Aw==:c72c3134776d678d
+# rye:signed:20261118T025357Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:K89hS7JJELVV4A2xqvyZKVOH9lLzerUJbB3M0V3R-Fdj01or9ndfyH4kjTrh8zFRBjy_kH08G_gX6g_rW-omDA==:5833fecbd129e525
 """Replace text in a file."""
 
 from __future__ import annotations

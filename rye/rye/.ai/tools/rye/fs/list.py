@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:znknp3QIXaub3U61YBAbbUfkHqTZLBUVT8ORxAyvxor0KoOpPjutjM4P94fy27mXkLCskLqSqQ2ZcXa98_iIBA==:c72c3134776d678d
+# rye:signed:20261118T025357Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:Y0BSpq6rNo6mwp4B0XA00TFpPGXmvM8Acm1i9cF2kii4klJfjxbtb0keNLTXIWv7jlg2v46zj1FBr_koIwCpDw==:5833fecbd129e525
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:F527fN65YIKcx0gk7Oq4siSpxSsCTYdKNBGVncpHTsy8bwig9B4ilvuv37hYTkG88PT-pxAUJw2XUAiaa-WFAw==:c72c3134776d678d
+# rye:signed:20261118T025357Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:yTEii_ZC3BExnL0yQ6QHTdd7QPWmnL-HO0qQbGVOefNrkwf7yR9pZsbFDguaFna4RsOjCkTwA1wIS-913XMPCQ==:5833fecbd129e525
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:lThfpUbhvOTBF5C8zCAHu6auOQ1b2gzLQsv_NKXzhEI91Qadyl7KVjPLhkebkMZpKsCCaNCoIAz0Sh2O1KE-Dw==:c72c3134776d678d
+# rye:signed:20261118T025357Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:4jRynqKhg9aYwOcDzX2FNtypIr7fDNjQ8VpWBwaN3Qd7DzX9Mt470x0dtyveAH1xrpMDcycHZD_IpC-HxA-fDA==:5833fecbd129e525
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

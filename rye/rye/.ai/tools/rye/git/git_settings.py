@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:eM414CfzQEKYClycLe630BKmIEt3W9ArRWUCZR6tZFAvIiIKeV5GXRmTXxH3Ysq51LYvz7CJzYlZ2Ny_ah8fCQ==:c72c3134776d678d
+# rye:signed:20261118T025357Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:oUGhobZpZwEEevnbQh-uti_DzoKcURltcvBE2_AT9pK_TTBhgbPVVUIU_sDy5KqGfymdObzuKz62DFCM43USBA==:5833fecbd129e525
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:WnuESjLy663OdxuC9oKLl9r_mhvvyV8JdCcwh0kItxZdxBUk81kmJl-xZQgI0d9C2GT-QTlKC0z4qsmkgZsPCA==:c72c3134776d678d
+# rye:signed:20261118T025357Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:sM6F3Wn1gud4xauQM-QFzJNFPtANwwbha-2OC3z1cNAWGSZqiPbxQWZLtSxrxDKFtrln_w8RJG9gUfkOrVgJCQ==:5833fecbd129e525
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

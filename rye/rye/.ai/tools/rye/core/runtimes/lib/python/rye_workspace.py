@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:xV_-5j8086qD9W8MSQY-k_liRJo6i27MSn-HuFz1nBXjXEIp3UJzZivBoXlivEbQW6GdxPY1xOmvPD4vOC6RBQ==:c72c3134776d678d
+# rye:signed:20261118T025357Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:FK9qt-kCHnKpBnyahX4dwN7DBGCyUCV_DwnWbQs_2Y2GIl6P8fkMpd2LaPQr_bvEqdthv0M5M2zULeNqkP4vBQ==:5833fecbd129e525
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

@@ -47,8 +47,6 @@ def test_the_system_space_contains_every_documented_item() -> None:
         "rye/core/runtimes/mcp_http_runtime",
         "rye/core/runtimes/mcp_server_runtime",
         "rye/core/runtimes/mcp_stdio_runtime",
-        "rye/core/runtimes/mcp_server_runtime",
-        "rye/core/runtimes/mcp_http_runtime",
         "rye/bash/bash",
         "rye/git/git",
         "rye/fs/read",

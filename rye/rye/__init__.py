@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         UnsafePathError,
         UnsignedError,
         UntrustedKeyError,
+        UpstreamChangedError,
     )
     from rye.executor.run.blocking import execute_blocking
     from rye.executor.run.execute import PrimitiveExecutor
@@ -118,6 +119,7 @@ __all__ = [
     "UnsafePathError",
     "UnsignedError",
     "UntrustedKeyError",
+    "UpstreamChangedError",
     "execute_blocking",
 ]
 

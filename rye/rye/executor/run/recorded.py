@@ -232,6 +232,10 @@ class Recording:
         self._call = call
         self._lap("prepare")
 
+    def asked(self) -> None:
+        """Note that the user was asked about the call, and agreed."""
+        self._lap("ask")
+
     def ran(self, result: Any) -> None:
         """Note what the primitive returned."""
         self._result = result

@@ -111,6 +111,7 @@ class PrimitiveExecutor:
         worker, self._worker = self._worker, _Worker(self.context, self.PRIMITIVE_MAP)
         await self._warmth.aclose()
         await self._primitives.aclose()
+        self._recorder.close()
         await worker.flush()
         self._preparer.close()
 

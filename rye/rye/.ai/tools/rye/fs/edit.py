@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:YBgpNgV3uansBcurutNup2KEuYfAaONzcIpdRMi1FGn3OaIdFj4FiTaAX7rcucK0NnJFAS1QQZ7aVuvq8x7hAQ==:2ca52881d0949b23
 """Replace text in a file."""
 
 from __future__ import annotations

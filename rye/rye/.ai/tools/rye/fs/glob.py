@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:aw_ljuQzxz0zBV4gjSw1XgsBOx6Ob5I_tqHYWDpRXshDiYvH5vw_xhwJyQ7CLQ6ZnOlSKtVXiBaRXeCLcWf6BA==:2ca52881d0949b23
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:kytVfKywUqWjN0zx4nvhQX_ELIlYVSfrP5hVyvFMErmNsAsR7wdeVOZ686YrPRhHi1OPT1uznWadqySjmnDNDw==:2ca52881d0949b23
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:xVE9TVOWuXJHzGAisFwQkPJFUob4qbjoKQQfLonFs4z3nJFjkNSpCVRUHH2ivYsyTvgz8vNqOkfkZqHLAsIvAQ==:2ca52881d0949b23
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:ylAmeDsfR_G8ky4hhsC4q033TWu07LX01QbdZaclUyGyCDrK0LzTcKYe0ocYTGxRUUkzE8icb528Y3Xxuwp8CQ==:2ca52881d0949b23
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:_JmiY4p3L7td536XbG0yaOkBXUCguKP9W2o1355MfnWfq5fStZkL-BdnLBEv0NTMC9-wCGr2mJwmpiORVppuDg==:2ca52881d0949b23
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

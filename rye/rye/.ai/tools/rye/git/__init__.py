@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:caKIRP6B8qrsofQs-RUvrTStT-M5I8OTz8YO_nwGuihP5HfYkEI7itilVWLfGSqI7jeTXoizqPFS0S9MlgFfCQ==:2ca52881d0949b23
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:fZY5UKN2BKBX5oK1t2GmrHUx7rNEvCqyN-xxeNohRxiBCVwC4Wn0W0-C5CL1n35RUiFVJmqaEbRuImW9_E0KAg==:2ca52881d0949b23
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:CdLjimGxlUOGLFBDmD3Pkq7epcEMLE16NnbysEBRijCfgHQ0n3cdbbHd-RgZLJ8jStnHLekq-3_6O58l4pIPAA==:2ca52881d0949b23
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:h9gzinFKi1-6QzhMca6T_ORUeCFeylQ14X_vaeCihtieF5sil0miGAEVt59h7bI6c-QXiCDnnMO8xJG6juEfBA==:2ca52881d0949b23
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

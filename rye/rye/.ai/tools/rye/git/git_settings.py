@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:q-S7BZWnnq33mYlZPkybAj_zUeozO0niHUFXLZEaqQtZ5azSrTkXS_Wbo1s3zzuU-oocPwyaTeD3qsEDD7LXCg==:2ca52881d0949b23
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:U7BapYPw1j3PH8Saf5MnNw0mfBen0msD6PeIdIOl0a9e583gRkqD8o_wWlh8MT3C_v4XftvArPY58uAoCaTnBQ==:2ca52881d0949b23
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

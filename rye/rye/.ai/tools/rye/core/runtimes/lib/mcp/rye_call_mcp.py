@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:RoZ1Qx8MXaqAEJm-MoDxiycHx56Oiv_0Ys3VjwKNV2KAsdc7oEyQpBkgmhf2ktriLDKYQzCUghaSo-1stmNbDg==:2ca52881d0949b23
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,3 @@
-// rye:signed:20261118T030310Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:A-IdTuyz7GcYQ6YambhTDJIpRqvmJHfxvJJVafiCRz5L6u9IZZ0sMBcWO9HjQEHD_L9FzFNL_lOMVpWd8KQpAA==:2ca52881d0949b23
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,3 @@
-// rye:signed:20261118T030310Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:aDsnRmNiGOzZqxlD3H4DDEXFJlWoAtvJ__RE6-M2z6dT7UIpn2-EcatinNElf0-7ckImyGnpItPUw9UOUEnTDQ==:2ca52881d0949b23
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

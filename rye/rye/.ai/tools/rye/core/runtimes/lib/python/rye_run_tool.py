@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:69Tv4x7tQfOecNeSm496CRjyHdLT78GbiC64ljP_9pTCiDXOKb5N4CICK5XhB9E-_J56YSIQpf9PUCPPPCScCA==:2ca52881d0949b23
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

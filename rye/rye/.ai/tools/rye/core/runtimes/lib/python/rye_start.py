@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:sSkPDTtCgq6z9oE1Lykn89T-Et11Cr8hxacvqd64_QRTaNE7qCTlToITeFOnexjr9o8tj_gqsD63DnAGAE7DCw==:2ca52881d0949b23
 """Start rye_run_tool.py from its compiled form, which is faster than compiling it in every call.
 
 Usage: ``python -I rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``;

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:atApYM_jVM_D-EAl28zaAM-NHFjPOZkWQP0UssRxXQKcDbba6F4_FH7vWSLGD-TjLcdL81PFAoNCXgBqWfYAAg==:2ca52881d0949b23
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:3yNl_bvmwEoZih4c6puzoiztU66YsRvX0NkgeJWs6qe8l-SliQV81yicFdCbGQ01IxG4_f-QXWx95H6nQGQvAg==:2ca52881d0949b23
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

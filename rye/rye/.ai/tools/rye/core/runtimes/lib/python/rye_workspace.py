@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:gmYpD9IAg-296PKLviRYzIK7ysWXfg8J0npL5QpT4ZJMPNz8Ex63722XLxxKg5fmBiRawxE6ogzn56qEAnAiBA==:2ca52881d0949b23
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

@@ -1,4 +1,3 @@
-# rye:signed:20261118T030310Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:PwY_Mec8on1AipUJCxMavrF1Wvs6dSI0cpgklfNUoG8L7ZDhgE5P5E-8EfOvnE1ELNRBaOasZ_V71sOvma0-Bw==:2ca52881d0949b23
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < call.json``, where

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from processes import is_alive
+from rye.executor.inspection import inspect_chain
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.executor.run.result import ExecutionResult
 from rye_project import Project
@@ -242,6 +243,18 @@ async def test_warm_false_and_short_lived_commands_stay_cold(warm: Warm) -> None
     await warm.prepared("never", "WARM = False\ndef main():\n    return 1\n")
     assert "warm" not in (await warm.result("never")).metadata
     assert warm.executor._warmth.pool.processes() == 0
+
+
+async def test_rye_show_says_why_a_tool_starts_cold(warm: Warm) -> None:
+    await warm.prepared("unfit", "print('hello')\ndef main():\n    return 1\n")
+    await warm.prepared("never", "WARM = False\ndef main():\n    return 1\n")
+    await warm.prepared("fit", "def main():\n    return 1\n")
+    context = warm.project.context
+    reasons = [inspect_chain(name, context).cold for name in ("unfit", "never", "fit")]
+    assert reasons == ["it prints when it is imported", "the tool says warm: false", ""]
+    config = warm.project.user / ".ai" / "config.yaml"
+    config.write_text(config.read_text() + "\nwarm: {enabled: false}\n")
+    assert inspect_chain("fit", context).cold == "switched off in your config (warm)"
 
 
 def test_nothing_is_left_when_the_loop_ends(tmp_path: Path) -> None:

@@ -162,15 +162,18 @@ class Calls:
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
         def look_up(catalogue: Catalogue) -> list[CatalogueEntry]:
             if query.strip():
-                # Some of the best hits may not be offered, so ask for all of them.
-                most = sys.maxsize if self._settings.restricted else limit
-                found = [hit.entry for hit in catalogue.search(query, most)]
+                # All of them, to say how many there are.
+                found = [hit.entry for hit in catalogue.search(query, sys.maxsize)]
             else:
                 found = [entry for entry in catalogue.entries() if entry.is_tool]
-            return [entry for entry in found if self._offers(entry)][:limit]
+            return [entry for entry in found if self._offers(entry)]
 
         found = await self._catalogue.ask(look_up)
-        return {"tools": [_brief(entry) for entry in found]}
+        return {
+            "tools": [_brief(entry) for entry in found[:limit]],
+            "total": len(found),
+            "next": _next_step(len(found), limit),
+        }
 
     async def _show(self, item_id: str) -> dict[str, Any]:
         from rye.catalogue.definitions import definition, input_schema
@@ -258,6 +261,14 @@ def _brief(entry: CatalogueEntry) -> dict[str, Any]:
         "description": one_line(entry.description),
         "parameters": list(properties) if isinstance(properties, Mapping) else [],
     }
+
+
+def _next_step(total: int, limit: int) -> str:
+    if not total:
+        return "nothing matches; try other words, or list all tools with an empty query"
+    if total > limit:
+        return f"{total - limit:,} more match; add words, or raise limit"
+    return "read the parameters of a tool with `show`, and run it with `execute`"
 
 
 def _not_offered(item_id: str) -> ItemNotFoundError:

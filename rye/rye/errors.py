@@ -39,6 +39,8 @@
     ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
     ├── PermissionsError            permissions or grants that cannot be used
     │   └── NotEnforcedError        permissions that this machine cannot enforce
+    ├── ApprovalError               a call of an agent that the user has not allowed
+    │   └── DeclinedError           the user was asked, and did not agree
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
@@ -276,6 +278,18 @@ class PermissionsError(RyeError):
 
 class NotEnforcedError(PermissionsError):
     """A tool declares permissions that this machine cannot enforce."""
+
+
+class ApprovalError(RyeError):
+    """A call of an agent that the user's rules forbid, or that nobody could be asked about."""
+
+    decided_by_user = True
+
+
+class DeclinedError(ApprovalError):
+    """The user was asked about a call, and did not agree. Its hint is for the agent."""
+
+    decided_by_user = False
 
 
 class HistoryError(RyeError):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import CatalogueEntry
     from rye.executor.run.execute import PrimitiveExecutor
+    from rye.executor.run.prepare import PreparedCall
+    from rye.mcp.approval.approver import Approver
     from rye.mcp.protocol.types import (
         CallToolParams,
         CallToolResult,
@@ -68,6 +70,7 @@ class Calls:
             SIGN: self._sign,
         }
         self.accounting = Accounting(context, receipts=settings.receipts)
+        self._approver: Approver | None = None
 
     async def call(
         self, request: Request, params: CallToolParams
@@ -147,6 +150,7 @@ class Calls:
                 on_output=notifier.on_output if notifier.wanted else None,
                 listener=ClientListener(call, notifier),
                 caller=self.accounting.caller(call, item_id),
+                approve=lambda prepared: self._approve(call, prepared),
             )
         self.accounting.note(result)
         return self._present.result(result, budget, version=call.version)
@@ -158,6 +162,13 @@ class Calls:
         return await asyncio.to_thread(
             output_text, self.outputs, **arguments, budget=budget - _NOTE_ROOM
         )
+
+    async def _approve(self, call: OpenCall, prepared: PreparedCall) -> bool:
+        if self._approver is None:
+            from rye.mcp.approval.approver import Approver
+
+            self._approver = Approver(self._context, self._settings)
+        return await self._approver.approve(call, prepared)
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
         def look_up(catalogue: Catalogue) -> list[CatalogueEntry]:

@@ -45,7 +45,7 @@ class LogLevels:
     _MAX_SESSIONS = 10_000
 
     def __init__(self) -> None:
-        self._levels: dict[str, LogLevel] = {}
+        self._levels: dict[str | None, LogLevel] = {}
 
     def set(self, request: Request, level: LogLevel) -> None:
         """Set the level of the session that this request belongs to."""

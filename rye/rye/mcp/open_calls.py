@@ -80,7 +80,7 @@ class OpenCall:
         return self._request.capabilities
 
     @property
-    def session(self) -> str:
+    def session(self) -> str | None:
         return self._request.session
 
     @property

@@ -167,7 +167,9 @@ class SdkRequest:
         return ClientCapabilities(elicitation.model_dump(by_alias=True, exclude_none=True))
 
     @property
-    def session(self) -> str:
+    def session(self) -> str | None:
+        if self.era == "stateless" and self._ctx.request is not None:
+            return None
         return _session_key(self._ctx)
 
     @property

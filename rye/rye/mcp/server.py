@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye import __version__
 from rye.context import Context
+from rye.errors import RyeError
 from rye.mcp.builtin_tools import INSTRUCTIONS
 from rye.mcp.calls import Calls
 from rye.mcp.content import protocol_error
@@ -37,6 +39,7 @@ from rye.mcp.tool_list import CatalogueReader, ToolList
 if TYPE_CHECKING:
     from rye.mcp.request import Request
 
+_logger = logging.getLogger("rye.mcp")
 _HEAD_START_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
 
@@ -131,9 +134,17 @@ class Service:
 
         try:
             await self._calls.warm_up()
+            await self._warn_unconfined()
             await watch_tools(self._context, self._on_change, self._on_watching)
         except Exception as error:  # noqa: BLE001 - the server works without
             log_not_watching(type(error).__name__)
+
+    async def _warn_unconfined(self) -> None:
+        try:
+            await self.tool_list.warn_unconfined()
+        except RyeError as error:
+            # A list says the same, to whoever asks for it.
+            _logger.warning("the tools cannot be listed: %s", error)
 
     async def _on_watching(self) -> None:
         """Report changes made between the start of the server and the start of the watch."""

@@ -42,6 +42,7 @@ from rye.executor.run.parameters import ParameterGate, check_timeout
 from rye.executor.run.stdin import with_stdin
 from rye.permissions.settings import REFUSE, UserSettings
 from rye.spaces.ids import SUBPROCESS
+from rye.spaces.model import Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,10 +135,16 @@ class Preparer:
     """The parts that prepare calls, with what they remember from one call to the next."""
 
     def __init__(
-        self, context: Context, primitives: Container[str], *, confined_only: bool = False
+        self,
+        context: Context,
+        primitives: Container[str],
+        *,
+        confined_only: bool = False,
+        own: tuple[Space, ...] | None = None,
     ) -> None:
+        """``own`` replaces the spaces of the project and of the user."""
         self.context = context
-        self.library = Library(context)
+        self.library = Library(context, own=own)
         self.chains = ChainBuilder(primitives)
         self.validator = ChainValidator()
         self.lockfiles = LockfileResolver(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rye.mcp.accounting import Accounting
 from rye.mcp.budget import budget_of
 from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
 from rye.mcp.content import Presenter
+from rye.mcp.media import Media
 from rye.mcp.notifications import CallNotifier, LogLevels
 from rye.mcp.open_calls import OpenCall, OpenCalls
 from rye.mcp.outputs import Outputs
@@ -133,7 +135,7 @@ class Calls:
     ) -> CallToolResult:
         from rye.mcp.listener import ClientListener
 
-        budget = budget_of(self._user_config, max_output)
+        budget, started = budget_of(self._user_config, max_output), time.time_ns()
         if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
         notifier = CallNotifier(call, item_id, lines=self.levels.wants_lines(call))
@@ -153,7 +155,8 @@ class Calls:
                 approve=lambda prepared: self._approve(call, prepared),
             )
         self.accounting.note(result)
-        return self._present.result(result, budget, version=call.version)
+        media = Media(self._context.project_path, started, result.readable)
+        return self._present.result(result, budget, version=call.version, media=media)
 
     async def _output(self, **arguments: Any) -> str:
         from rye.mcp.output_tool import output_text

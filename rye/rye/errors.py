@@ -16,6 +16,7 @@
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
     │   ├── RevokedKeyError         signed by a key that was revoked
     │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
+    │   ├── DataFileError           a data file that differs from the signed list of its tool
     │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
     │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
     ├── ChainError (also a ValueError)
@@ -139,6 +140,10 @@ class UntrustedKeyError(TrustError):
 
 class RevokedKeyError(TrustError):
     """The item is signed by a key that the user or the project has revoked."""
+
+
+class DataFileError(TrustError):
+    """A file that ``files`` declares, and that differs from the signed list."""
 
 
 class UnpinnedError(TrustError):

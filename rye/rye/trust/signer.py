@@ -22,7 +22,7 @@ from rye.items.reader import read_item
 from rye.trust.signature import compose, split_signature, timestamp_now
 
 # Never items, but files that tools may depend on, in formats with ``#`` comments.
-_SIGNABLE_DEPENDENCIES = frozenset({".toml", ".pyi"})
+_SIGNABLE_DEPENDENCIES = frozenset({".toml", ".pyi", ".files"})
 
 
 class SignedItem(Record, frozen=True, kw_only=True):

@@ -9,10 +9,13 @@
 //! - `proxy`: a network of some `hosts`
 //! - `limits`: memory, processor time and processes of the tree
 //!
-//! `child` applies all of it between `clone` and `execve`.
+//! `child` applies all of it between `clone` and `execve`; what a `carrier` has already, the child
+//! inherits.
 
 #[cfg(target_os = "linux")]
 pub mod bpf;
+#[cfg(target_os = "linux")]
+mod carrier;
 #[cfg(target_os = "linux")]
 mod child;
 mod folder;
@@ -51,6 +54,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(target_os = "linux")]
 use std::sync::{Mutex, OnceLock};
 
+#[cfg(target_os = "linux")]
+use self::carrier::Carrier;
 use self::folder::PrivateFolder;
 #[cfg(target_os = "linux")]
 use self::limits::{ProcessLimit, process_limits};
@@ -317,8 +322,9 @@ impl Confined {
         let profile = &applied.profile;
         let ruleset = applied.own_ruleset().or(profile.shared_ruleset());
         let (filter, privileges) = (profile.filter(), profile.privileges());
-        let limits = &applied.limits;
-        Some(ChildSteps::new(profile.namespaces(), limits, ruleset, filter, privileges))
+        let (limits, carrier) = (&applied.limits, profile.carrier().and_then(Carrier::turn));
+        let namespaces = profile.namespaces();
+        Some(ChildSteps::new(namespaces, limits, ruleset, filter, privileges, carrier))
     }
 }
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from lilux.primitives.signing import generate_keypair, save_keypair
+from rye_command import rye
 from rye_console import Console
 
+SHELL = '# /// rye\n# executor_id = "bash_runtime"\n# ///\n'
 START = "rye: the editor '{}'"
 
 
@@ -158,3 +160,14 @@ def test_a_tool_of_the_system_is_not_edited(console: Console) -> None:
     assert console("edit", "rye/fs/read").stderr.startswith(
         "rye: 'rye/fs/read' is not a tool of the project or the user: "
     )
+
+
+def test_a_change_by_somebody_else_is_shown_if_the_old_content_ran_here(console: Console) -> None:
+    """Nothing was signed on this machine; the closure that ran is the only copy of the old text."""
+    tool(console).unlink()
+    console.project.tool("theirs.sh", f"{SHELL}echo one\n")
+    ran = rye("run", "theirs", cwd=console.path, user=console.user)
+    assert ran.stdout == "one\n", ran.stderr
+    console.project.tool("theirs.sh", f"{SHELL}echo two\n")
+    done = console("lock", "--update", "theirs")
+    assert "  -echo one\n  +echo two\n" in done.stdout

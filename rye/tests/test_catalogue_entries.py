@@ -34,6 +34,7 @@ def test_an_entry_has_everything_the_file_declares(project: Project) -> None:
         "annotations": {"read_only": True},
         "fault": "",
         "examples": [],
+        "stdin": False,
     }
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from pathlib import Path
 
 from rye.cache.disk import cache_of
+from rye.closure.store import store_of
 from rye.context import Context
+from rye.errors import ClosureError
 from rye.executor.locks.pins import Pinned
 from rye.formats import format_of
 from rye.items.reader import read_item
@@ -36,10 +39,23 @@ def changes_of_pin(pin: Pinned, context: Context) -> tuple[str, ...]:
         return ()
     comment = format_of(found.path).comment
     old = text_signed_at(found.path, pin.replaced, comment, cache_of(context.user_space))
+    old = _stored_text(pin, comment, context) if old is None else old
     if old is None:
         return ()
     now = read_item(found.path, found.space.root).content.decode(errors="replace")
     return tuple(changes(old, now, comment))
+
+
+def _stored_text(pin: Pinned, comment: str, context: Context) -> str | None:
+    """The text of a tool that somebody else signed, if it ran here and its closure is stored."""
+    try:
+        stored = store_of(context).open(pin.replaced_closure)
+        tool = stored.manifest.tool
+        content = b"" if tool is None else Path(stored.root, tool.place or "").read_bytes()
+        text = content.decode()
+    except (ClosureError, OSError, UnicodeDecodeError):
+        return None
+    return text if split_signature(content, comment).content_hash == pin.replaced else None
 
 
 def _lines(text: str, comment: str) -> list[str]:

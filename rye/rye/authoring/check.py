@@ -26,13 +26,14 @@ from rye.authoring.programs import missing_modules, missing_program, typescript_
 from rye.authoring.report import Report
 from rye.authoring.source_text import refuse_conflicts, refuse_syntax_errors
 from rye.context import Context
-from rye.errors import NoMetadataError, RyeError
-from rye.executor.chain.snapshot import Library
+from rye.errors import ItemNotFoundError, NoMetadataError, RyeError
+from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.checking import Checking
 from rye.executor.config.merge import merge_configs
 from rye.executor.inspection import check_before_signing, resolution_of, unverified_chain
 from rye.items.element import ChainElement
 from rye.items.reader import read_item
+from rye.spaces.model import Resolution
 
 _FOUNDATIONS = ("primitive", "runtime", "library")
 
@@ -110,7 +111,24 @@ def mistakes(item_id: str, path: Path, root: Path, library: Library) -> list[str
     errors = list(unknown_names(read_item(path, root)))
     if chain:
         errors += _mistakes_in(chain, library.context)
+    else:
+        errors += _missing_executor(found, snapshot)
     return errors
+
+
+def _missing_executor(found: Resolution, snapshot: Snapshot) -> Iterator[str]:
+    executor = snapshot.metadata(found).executor_id
+    try:
+        if executor is not None:
+            snapshot.resolve(executor, found.space)
+    except ItemNotFoundError as error:
+        guess = f" (did you mean '{error.nearest[0]}'?)" if error.nearest else ""
+        yield (
+            f"{found.path}: there is no runtime '{executor}'{guess}; "
+            "correct the executor id and sign again"
+        )
+    except RyeError:
+        return
 
 
 def _mistakes_in(chain: Sequence[ChainElement], context: Context) -> Iterator[str]:

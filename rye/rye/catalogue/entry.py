@@ -58,6 +58,8 @@ class CatalogueEntry(NamedTuple):
     """Why the file cannot be read and what to do; empty if it can."""
     examples: Sequence[Mapping[str, Any]] = ()
     """Example calls: ``params``, and optionally ``expect``."""
+    stdin: bool = False
+    """True if the tool reads the stdin of `rye run`."""
 
     @property
     def is_tool(self) -> bool:

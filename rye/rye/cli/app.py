@@ -41,6 +41,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "output": ("output", "Print the output of a recorded run."),
     "receipt": ("receipt", "Print or verify a signed statement about a run."),
     "replay": ("replay", "Run a recorded call again, and compare."),
+    "cache": ("cache", "Show the stored copies of what ran, and remove old ones."),
     "doctor": ("doctor", "Find problems with your setup, and how to fix them."),
     "config": ("config", "Show every setting, and where it comes from."),
     "tools": ("tools", "Print tool definitions for an agent framework."),

@@ -135,6 +135,7 @@ class ClosureStore:
         """Write the copy; return its path. Raises ``OSError`` and :class:`ClosureError`."""
         from lilux.files.folder_lock import FolderLock
 
+        from rye.closure.pruning import prune_daily
         from rye.closure.writer import PATIENCE, prepare_folder, put_copy
 
         self._usable = None
@@ -146,6 +147,7 @@ class ClosureStore:
                 put_copy(root, closure, plan)
                 if not is_intact(root, plan, read):
                     raise OSError(f"{root} was changed by another program")
+                prune_daily(self.folder)
         return root
 
     def _temporary_copy(self, closure: Closure, plan: Plan, read: Mapping[int, str]) -> str:

@@ -28,10 +28,9 @@ _MAX_PLACE = 200
 TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
 LISTS = ("inputs", "outputs")
-NAMES = (
-    *(*TEXTS, "executor_id", *MAPPINGS, *LISTS),
-    *("child_constraints", "permissions", "pins", "examples"),
-)
+FLAGS = ("stdin",)
+OTHERS = ("executor_id", "child_constraints", "permissions", "pins", "files", "examples")
+NAMES = (*TEXTS, *MAPPINGS, *LISTS, *FLAGS, *OTHERS)
 
 EXAMPLE_KEYS = ("params", "expect")
 
@@ -158,6 +157,10 @@ def _text(value: object, where: str) -> tuple[object, str]:
     return value, "" if isinstance(value, str) else _expected("text", value, where)
 
 
+def _flag(value: object, where: str) -> tuple[object, str]:
+    return value, "" if isinstance(value, bool) else _expected("true or false", value, where)
+
+
 def _version(value: object, where: str) -> tuple[object, str]:
     if not isinstance(value, str):
         return value, _expected("text in quotes", value, where)
@@ -218,6 +221,12 @@ def _examples(value: object, where: str) -> tuple[object, str]:
     return tuple(value), ""
 
 
+def _files(value: object, where: str) -> tuple[object, str]:
+    """Globs relative to the folder of the item; none can leave it."""
+    texts, fault = _pins(value, where)
+    return texts, fault.replace("inside the project, like bin/x,", "beside it, like templates/**,")
+
+
 def _constraints(value: object, where: str) -> tuple[object, str]:
     """Bounds for any child, or item ids with bounds."""
     if not isinstance(value, dict):
@@ -249,9 +258,11 @@ _CHECKS = {
     "child_constraints": _constraints,
     "permissions": permissions_from,
     "pins": _pins,
+    "files": _files,
     "examples": _examples,
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(MAPPINGS, _mapping),
     **dict.fromkeys(LISTS, _list_of_text),
+    **dict.fromkeys(FLAGS, _flag),
     "version": _version,
 }

@@ -131,6 +131,8 @@ def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str,
         for name, texts in _ANNOTATIONS.items()
         if isinstance(entry.annotations.get(name), bool)
     ]
+    if entry.stdin and entry.is_tool:
+        yield "stdin", "passed on by `rye run`"
     if any(effects):
         yield "effects", ", ".join(filter(None, effects))
     if inspection.asked:

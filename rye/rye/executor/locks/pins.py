@@ -48,6 +48,8 @@ class Pinned(NamedTuple):
     """What the tool may do in addition, such as ``write ~/.config``."""
     replaced: str = ""
     """The content hash of the tool that was pinned before; empty if none was, or it is the same."""
+    replaced_closure: str = ""
+    """The digest of everything that was pinned before, under which it may still be stored."""
 
 
 class PinCheck(NamedTuple):
@@ -85,6 +87,7 @@ def pinned(lock: StoredLock, state: PinState, old: StoredLock | None = None) -> 
         changes=() if old is None else _changes(old.lockfile, lock.lockfile),
         widened=() if old is None else _widened(old.lockfile, lock.lockfile),
         replaced="" if old is None else _replaced(old.lockfile, lock.lockfile),
+        replaced_closure="" if old is None else str(old.lockfile.extra.get("closure") or ""),
     )
 
 

@@ -25,6 +25,7 @@ from rye.closure.store import Copy
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, resolve_anchor
 from rye.executor.chain.build import Chain, ChainBuilder
+from rye.executor.chain.data_files import verified_data_files
 from rye.executor.chain.dependencies import PROJECT, dependency_files, verified_hashes
 from rye.executor.chain.project_files import PinnedFiles
 from rye.executor.chain.snapshot import Library, Snapshot
@@ -39,8 +40,10 @@ from rye.executor.run.closures import Closures
 from rye.executor.run.confine import Confining, Widening
 from rye.executor.run.originals import Originals
 from rye.executor.run.parameters import ParameterGate, check_timeout
+from rye.executor.run.stdin import with_stdin
 from rye.permissions.settings import REFUSE, UserSettings
 from rye.spaces.ids import SUBPROCESS
+from rye.spaces.model import Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,10 +136,16 @@ class Preparer:
     """The parts that prepare calls, with what they remember from one call to the next."""
 
     def __init__(
-        self, context: Context, primitives: Container[str], *, confined_only: bool = False
+        self,
+        context: Context,
+        primitives: Container[str],
+        *,
+        confined_only: bool = False,
+        own: tuple[Space, ...] | None = None,
     ) -> None:
+        """``own`` replaces the spaces of the project and of the user."""
         self.context = context
-        self.library = Library(context)
+        self.library = Library(context, own=own)
         self.chains = ChainBuilder(primitives)
         self.validator = ChainValidator()
         self.lockfiles = LockfileResolver(
@@ -265,6 +274,8 @@ class Preparation:
                 chain, anchor, environment, config, self._options, own=placement.folders
             )
             self._on_step("permissions")
+        # After the confinement, which passes only the variables that the tool may have.
+        config = with_stdin(chain, config)
         return PreparedCall(
             chain=chain,
             lock=verified.lock,
@@ -318,6 +329,11 @@ class Preparation:
         anchor = resolve_anchor(chain, parts.context)
         files = dependency_files(chain, anchor, few=few)
         dependencies = verified_hashes(files, chain[0].item_id, snapshot.verify_file)
+        code = dependencies.keys()
+        data = verified_data_files(chain, anchor, snapshot.verify_file, few=few)
+        if data.digests:
+            dependencies = {**data.digests, **dependencies}
+            files = {**data.files, **files}
         pins = parts.pinned_files.digests(chain, few=few)
         if pins:
             dependencies = {**dependencies, **pins}
@@ -325,7 +341,9 @@ class Preparation:
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
         self._on_step("dependencies")
-        self.closure = parts.closures.close(chain, anchor, dependencies, files)
+        self.closure = parts.closures.close(
+            chain, anchor, dependencies, files, data.digests.keys() - code
+        )
         self._on_step("closure")
         return VerifiedChain(
             chain=chain,

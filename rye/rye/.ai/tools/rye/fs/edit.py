@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:wawphOq8R23IFK5SbNCUNogJwSmP9u6kNTdn5B6MbSVIhD8iLTSosVshGc_4iej65V5s9CuQg9PqA0SPVJf0Aw==:c72c3134776d678d
+# rye:signed:20261118T031009Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:Wi6v1vi25qv-0IfPEgWwvDMpj68SFMuxkbWqYX3--fHoa8QtmNNou4FCxMKpg0bZgdrCy2jj1Y8xP2PpLG8ADA==:510aa8305c445fae
 """Replace text in a file."""
 
 from __future__ import annotations

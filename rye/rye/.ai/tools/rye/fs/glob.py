@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:9ShjzLLoDwEm7-MlDwySvX_4v59p06wlbisuQ239VkiXv1eV3Gi1_hY_Jz_CLEyoA24GM1YozsTjdhopQMj7Cg==:c72c3134776d678d
+# rye:signed:20261118T031009Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:sRgKszrNDNV1_f7V7EfJPzcU7KJmBrP1ZxT58LHLGnQjDYY9mYLy8Max5z6K-Nodp1KxAD5WFLTEYHGZZgk8AQ==:510aa8305c445fae
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:OlncIF4ocakb6HGOBxb_bm6cflsTWP8p0yQr5u86v7zuF3ONH0AlYNMT8OQlR1eu2X3DSEoSmmL8sbqMIm2sCw==:c72c3134776d678d
+# rye:signed:20261118T031009Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:mEmL2qBpv0CicFheQ6F5x6I7I0UqNBxkb0_wtbmAojhPjR9G1kzartIjmxgooDIL11RtgCQ9gwtAAbeElmFBAg==:510aa8305c445fae
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:eM414CfzQEKYClycLe630BKmIEt3W9ArRWUCZR6tZFAvIiIKeV5GXRmTXxH3Ysq51LYvz7CJzYlZ2Ny_ah8fCQ==:c72c3134776d678d
+# rye:signed:20261118T031009Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:Idgh2x5VuV3SNy7Z8xT0qopbxDHWW-kn42ZBOQRNRyv0IaIZn-nS64AR5f-Y658-s3H2aOZpknrMLKumILUvDg==:510aa8305c445fae
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

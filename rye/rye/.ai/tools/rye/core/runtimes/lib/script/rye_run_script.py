@@ -1,4 +1,4 @@
-# rye:signed:20261118T024810Z:953ed76d42cbbd7fd248b5f5c1af648a65e9c4e97907d1f4c95120bfc569ce42:FDX8SMzerA7KOdPwyLtWbNbnj_25bltM7FzWR45Plo93nol1loEctDosqf84RPFvCIZwjeQ-MfRpEoGkKBfWDA==:c72c3134776d678d
+# rye:signed:20261118T031009Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:iXmIzbkSI1pT3lFwguyUh3GwTVXPOwys_Ahp2slXNYsLFbgH9hm0vWP4uqKCuu7uaX0NFKNJ0Lv78PS67gZpCw==:510aa8305c445fae
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < call.json``, where
@@ -13,7 +13,8 @@ Without ``arguments``, the parameters are also one JSON object on the stdin of t
 stdin is empty, and each entry adds to the command line: a text is added as it is;
 ``{"name": N}`` adds the value of a parameter, or all values of a list; ``{"name": N, "option": "--n"}``
 adds ``--n=value``, with ``"each": true`` for each value of a list; ``{"name": N, "flag": "--n"}``
-adds ``--n`` if the value is true. Uses only the standard library, and runs on Python 3.9.
+adds ``--n`` if the value is true. With the variable RYE_STDIN, the size of call.json, what follows it
+is the stdin of the script. Uses only the standard library, and runs on Python 3.9.
 """
 
 # ruff: noqa: PTH123 - pathlib would add to the start of every call
@@ -41,11 +42,13 @@ def main(argv: list[str]) -> None:
     tool_path, project_path, interpreter = argv[1:4]
     with open(tool_path, "rb") as file:
         content = file.read()
-    call = json.loads(sys.stdin.buffer.read())
+    size = os.environ.pop("RYE_STDIN", None)
+    call = json.loads(sys.stdin.buffer.read() if size is None else _read(int(size)))
     params = json.loads(call["params"])
     env = {**os.environ, **_variables(params), "RYE_PROJECT_PATH": project_path}
     spec = call["arguments"]
-    _offer(call["params"].encode() if spec is None else b"")
+    if size is None:
+        _offer(call["params"].encode() if spec is None else b"")
     command = [interpreter, *_arguments(content), tool_path, *_passed(spec or [], params)]
     try:
         os.execvpe(interpreter, command, env)  # noqa: S606 - no shell on purpose
@@ -53,6 +56,15 @@ def main(argv: list[str]) -> None:
         _fail(f"{interpreter} is not installed; install it")
     except OSError as error:
         _fail(f"{interpreter} cannot be started ({error.strerror}); check its permissions")
+
+
+def _read(missing: int) -> bytes:
+    """Read the parameters, and leave the rest of stdin to the script."""
+    parts = []
+    while missing > 0 and (part := os.read(0, missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
 
 
 def _arguments(content: bytes) -> list[str]:

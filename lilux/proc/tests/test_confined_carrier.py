@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -73,7 +74,7 @@ def test_a_job_reaches_neither_the_thread_that_started_it_nor_the_helper(
 
 def test_starts_of_one_profile_at_once_are_all_confined(jobs: ConfinedJobs) -> None:
     confinement = jobs.confinement(read=["/proc"])
-    fields = {"confinement": confinement, "cwd": str(jobs.project)}
+    fields: dict[str, Any] = {"confinement": confinement, "cwd": str(jobs.project)}
     started = [
         jobs.client.send("exec", command=PYTHON, args=["-I", "-S", "-c", STATUS], **fields)
         for _ in range(24)
@@ -92,7 +93,7 @@ def test_a_job_outlives_its_profile(jobs: ConfinedJobs) -> None:
     for _ in range(4):
         jobs.run("true", confinement=confinement)
     waiting = f"echo > {begun}; until test -e {end}; do sleep 0.05; done; echo ended"
-    fields = {"confinement": confinement, "cwd": str(jobs.project)}
+    fields: dict[str, Any] = {"confinement": confinement, "cwd": str(jobs.project)}
     long = jobs.client.send("exec", command="/bin/sh", args=["-c", waiting], **fields)
     wait_until(begun.exists, "the long job has begun")
     # Another folder of the same name: the profile is compiled again.

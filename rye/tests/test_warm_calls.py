@@ -253,7 +253,8 @@ async def test_rye_show_says_why_a_tool_starts_cold(warm: Warm) -> None:
     reasons = [inspect_chain(name, context).cold for name in ("unfit", "never", "fit")]
     assert reasons == ["it prints when it is imported", "the tool says warm: false", ""]
     config = warm.project.user / ".ai" / "config.yaml"
-    config.write_text(config.read_text() + "\nwarm: {enabled: false}\n")
+    config.write_text("warm: {enabled: false}\n")
+    config.chmod(0o600)
     assert inspect_chain("fit", context).cold == "switched off in your config (warm)"
 
 

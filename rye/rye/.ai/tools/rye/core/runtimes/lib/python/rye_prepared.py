@@ -1,4 +1,4 @@
-# rye:signed:20261118T030310Z:05733656748d945061b285948520d1b20146caf93b07ac7bea0179735b77ca1f:2ujmDy9pxKHvYkf3hnjVmQXu9EnY4B90PYjb14WAITw0V2emyrh9kD2RGtxXdAXkgZ1DA1LddfpDV6KMCAgMDg==:2ca52881d0949b23
+# rye:signed:20261118T032744Z:05733656748d945061b285948520d1b20146caf93b07ac7bea0179735b77ca1f:CW0KBtOKaX1pR4PLWvkd3R8_MannY8uVPXZKBit8_qVYjUnUHlSFeI1j4ps2fMySaaxZjzRA-3cbI9fMIiUkDA==:d0785853f2337252
 """Become a prepared process: load a tool once, then fork for each call.
 
 ``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.

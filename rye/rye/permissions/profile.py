@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lilux.primitives.subprocess.confinement import (
     Confinement,
@@ -173,8 +173,8 @@ class Confiner:
             execute += [*map(real, SYSTEM_PROGRAMS), *on_path.execute]
             read += on_path.read
         execute += self._places.granted([one for one in granted.run if "/" in one], self._tool)
-        # One that does not exist would be skipped, but is checked again by each start.
-        return Programs(_existing(execute), _existing(read))
+        execute, read = _existing(execute), _existing(read)
+        return Programs(_outermost(execute, execute), _outermost(read, [*execute, *read]))
 
     def _protected(
         self, read: list[str], write: list[str], git: int, outside: str | None
@@ -243,5 +243,18 @@ def _existing_steps(path: str, project: str) -> list[str]:
     return [path] if is_direct and not stat.S_ISLNK(mode) else steps_to(path, project)
 
 
-def _existing(paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple([one for one in dict.fromkeys(paths) if os.path.lexists(one)])
+def _existing(paths: Sequence[str]) -> list[str]:
+    """Those that exist: the others would be skipped, but are checked again by each start."""
+    return [one for one in dict.fromkeys(paths) if os.path.lexists(one)]
+
+
+def _outermost(paths: Sequence[str], folders: Sequence[str]) -> tuple[str, ...]:
+    """Those that are not below one of the folders: the kernel copies each rule for each job."""
+    known = {*folders}
+    return tuple([one for one in paths if known.isdisjoint(_above(one))])
+
+
+def _above(path: str) -> Iterator[str]:
+    while path != "/":
+        path = os.path.dirname(path)  # noqa: PTH120 - a text
+        yield path

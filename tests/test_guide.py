@@ -20,6 +20,7 @@ SCRIPTS = Path(sys.executable).parent
 PAGES = [
     DOCS / "closures.md",
     DOCS / "guide.md",
+    DOCS / "history.md",
     DOCS / "lockfiles.md",
     DOCS / "mcp.md",
     DOCS / "mistakes.md",

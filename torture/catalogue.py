@@ -16,6 +16,7 @@ from torture import (
     fuzzing_scenarios,
     helper_death,
     helper_limits,
+    history_faults,
     load,
     stopped,
 )
@@ -189,6 +190,27 @@ FAULTS = (
         run=closures.full,
         quick=11,
         long=200,
+    ),
+    Scenario(
+        name="history-killed",
+        what="rounds of fifty processes that record, some killed",
+        run=history_faults.killed,
+        quick=2,
+        long=200,
+    ),
+    Scenario(
+        name="history-full-disk",
+        what="rounds of calls on a full disk",
+        run=history_faults.full_disk,
+        quick=4,
+        long=100,
+    ),
+    Scenario(
+        name="history-clock",
+        what="calls while the clock goes back",
+        run=history_faults.clock,
+        quick=10,
+        long=500,
     ),
     Scenario(
         name="descriptors",

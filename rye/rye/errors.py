@@ -16,6 +16,7 @@
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
     │   ├── RevokedKeyError         signed by a key that was revoked
     │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
+    │   ├── DataFileError           a data file that differs from the signed list of its tool
     │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
     │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
     ├── ChainError (also a ValueError)
@@ -142,6 +143,10 @@ class RevokedKeyError(TrustError):
     """The item is signed by a key that the user or the project has revoked."""
 
 
+class DataFileError(TrustError):
+    """A file that ``files`` declares, and that differs from the signed list."""
+
+
 class UnpinnedError(TrustError):
     """The chain names a file of the project that is neither signed nor pinned."""
 
@@ -193,7 +198,16 @@ class ChainValidationError(_IssuesError, ChainError):
 
 
 class ParameterError(_IssuesError):
-    """Parameters that do not match the tool's schema. The message never has their values."""
+    """Parameters that do not match the tool's schema. The message never has their values.
+
+    ``agent_hint`` is the hint for an agent, which does not read files; if empty, ``hint`` is.
+    """
+
+    def __init__(
+        self, message: str, issues: Sequence[str], *, hint: str = "", agent_hint: str = ""
+    ) -> None:
+        super().__init__(message, issues, hint=hint)
+        self.agent_hint = agent_hint
 
 
 class LockError(RyeError):

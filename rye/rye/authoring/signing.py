@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from lilux.record import replaced
+
 from rye.authoring.changes import changes
 from rye.authoring.check import mistakes, refuse_what_cannot_run
 from rye.context import Context
@@ -16,6 +18,7 @@ from rye.executor.locks.pins import Pinned
 from rye.executor.pinning import Locking
 from rye.formats import format_of
 from rye.items.reader import read_item
+from rye.trust.data_list import sign_data_files
 from rye.trust.signed_text import hash_signed_by, keep_signed, signed_before
 from rye.trust.signer import SignedItem, Signer
 
@@ -49,7 +52,9 @@ class SigningRoom:
         comment = format_of(path).comment
         before = read_item(path, root).content
         previous = hash_signed_by(before, comment, self._signer.public_key)
+        lists = sign_data_files(path, root, self._signer)
         item = self._signer.sign_file(path, root)
+        item = replaced(item, changed=item.changed or lists)
         previous = previous or self._pinned_hash(item_id)
         old = self._signed_before(path, previous, comment)
         now = read_item(path, root).content

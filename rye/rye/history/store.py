@@ -87,7 +87,9 @@ def opened(context: Context) -> Iterator[History]:
     A spool that cannot be moved is a note. Raises :class:`HistoryError` if the database cannot be
     read.
     """
-    settings = HistoryConfig(context, cache_of(context.user_space)).current()
+    cache = cache_of(context.user_space)
+    settings = HistoryConfig(context, cache).current()
+    cache.flush()
     folder = history_folder(context.user_space)
     notes: list[str] = []
     try:

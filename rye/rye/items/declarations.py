@@ -29,7 +29,7 @@ TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
 LISTS = ("inputs", "outputs")
 FLAGS = ("stdin",)
-OTHERS = ("executor_id", "child_constraints", "permissions", "pins", "examples")
+OTHERS = ("executor_id", "child_constraints", "permissions", "pins", "files", "examples")
 NAMES = (*TEXTS, *MAPPINGS, *LISTS, *FLAGS, *OTHERS)
 
 EXAMPLE_KEYS = ("params", "expect")
@@ -221,6 +221,12 @@ def _examples(value: object, where: str) -> tuple[object, str]:
     return tuple(value), ""
 
 
+def _files(value: object, where: str) -> tuple[object, str]:
+    """Globs relative to the folder of the item; none can leave it."""
+    texts, fault = _pins(value, where)
+    return texts, fault.replace("inside the project, like bin/x,", "beside it, like templates/**,")
+
+
 def _constraints(value: object, where: str) -> tuple[object, str]:
     """Bounds for any child, or item ids with bounds."""
     if not isinstance(value, dict):
@@ -252,6 +258,7 @@ _CHECKS = {
     "child_constraints": _constraints,
     "permissions": permissions_from,
     "pins": _pins,
+    "files": _files,
     "examples": _examples,
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(MAPPINGS, _mapping),

@@ -39,6 +39,8 @@ class Metadata(Record, frozen=True, kw_only=True):
     """Globs of files below the project that run with the item and are pinned, not signed."""
     examples: tuple[Mapping[str, Any], ...] = ()
     """Example calls: ``params``, and optionally ``expect``, which ``rye test`` compares."""
+    files: tuple[str, ...] = ()
+    """Globs of data beside the item, which the tool reads and a signed list covers."""
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
     stdin: bool = False
@@ -101,4 +103,4 @@ def metadata_from_json(values: Any) -> Metadata | None:
 
 
 _METADATA_FIELDS = frozenset(Metadata.__annotations__)
-_LISTS = ("inputs", "outputs", "pins", "examples")
+_LISTS = ("inputs", "outputs", "pins", "files", "examples")

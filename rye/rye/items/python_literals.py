@@ -30,6 +30,7 @@ NAMES: Mapping[str, str] = {
     "OUTPUTS": "outputs",
     "CHILD_CONSTRAINTS": "child_constraints",
     "PINS": "pins",
+    "FILES": "files",
     "EXAMPLES": "examples",
     "ANNOTATIONS": "annotations",
     "PERMISSIONS": "permissions",

@@ -82,9 +82,9 @@ def fragment_of(fields: Mapping[str, Any]) -> str:
     return _encoder.encode(fields)[1:-1]
 
 
-def line_of(record: Mapping[str, Any], *fragments: str) -> bytes:
-    """Return a record, and the fields of fragments, as one line of ASCII without the newline."""
-    return f"{','.join([_encoder.encode(record)[:-1], *fragments])}}}".encode("ascii")
+def line_of(*fragments: str) -> bytes:
+    """Return a record as one line of ASCII, without the newline."""
+    return f"{{{','.join(fragments)}}}".encode("ascii")
 
 
 def _as_json(value: Any) -> Any:

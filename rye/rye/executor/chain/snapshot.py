@@ -59,10 +59,11 @@ class CacheEntry(Record, Generic[Data], frozen=True):
 class Library:
     """The spaces, the trust store, and what is remembered about files. For one thread."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, own: tuple[Space, ...] | None = None) -> None:
+        """``own`` replaces the spaces of the project and of the user."""
         self.context = context
         self.disk_cache = cache_of(context.user_space)
-        self.resolver = Resolver(context)
+        self.resolver = Resolver(context, own=own)
         self.store = TrustStore(context, spaces=self.resolver.spaces, disk_cache=self.disk_cache)
         self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
         self.known_files: dict[Path, KnownFile] = BoundedDict()

@@ -84,11 +84,18 @@ class BlockingExecutor:
     inside the methods are there for the same reason.
     """
 
-    def __init__(self, context: Context | None = None, *, start_helper: bool = True) -> None:
+    def __init__(
+        self,
+        context: Context | None = None,
+        *,
+        start_helper: bool = True,
+        preparer: Preparer | None = None,
+    ) -> None:
+        """``preparer`` prepares the calls; by default one for the context."""
         self._context = context
         self._start_helper = start_helper
         self._subprocess = BlockingSubprocess()
-        self._preparer: Preparer | None = None
+        self._preparer = preparer
         self._recorder: Recorder | None = None
         self._seen: tuple[str, Snapshot] | None = None
 
@@ -109,6 +116,8 @@ class BlockingExecutor:
         traceback: TracebackType | None,
     ) -> None:
         self._subprocess.close()
+        if self._recorder is not None:
+            self._recorder.close()
         if self._preparer is not None:
             self._preparer.close()
 

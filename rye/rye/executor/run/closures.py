@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from lilux.runtime.env_resolver.interpreters import which
@@ -45,19 +45,21 @@ class Closures:
         anchor: Anchor | None,
         dependencies: Mapping[str, str],
         files: Mapping[str, tuple[str, str]],
+        data: Collection[str] = (),
     ) -> Closure:
         """The closure of a chain whose dependencies were verified.
 
         ``dependencies`` has their content hashes, and ``files`` the paths of all but the pinned
-        ones, both by name. Raises the errors of reading a marker.
+        ones, both by name; ``data`` are the names that are data. Raises the errors of reading a
+        marker.
         """
         markers = _markers(chain[0], anchor, files)
-        state = (anchor, dependencies, markers)
+        state = (anchor, dependencies, markers, tuple(data))
         known = self._known.get(chain[0].item_id)
         if known is not None and known[0] is chain and known[1] == state:
             return known[2]
         layout = Layout(chain, anchor, files, self._project)
-        placed = layout.placed(dependencies, markers)
+        placed = layout.placed(dependencies, markers, data)
         manifest = Manifest(
             files=tuple([one for one, _ in placed]),
             primitive=chain[-1].item_id,

@@ -15,7 +15,7 @@ thread at a time; see ``run/execute.py`` for the thread that verifies large call
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 
 from lilux.record import Record, field, replaced
 
@@ -42,6 +42,7 @@ from rye.executor.run.parameters import ParameterGate, check_timeout
 from rye.executor.run.stdin import with_stdin
 from rye.permissions.settings import REFUSE, UserSettings
 from rye.spaces.ids import SUBPROCESS
+from rye.spaces.model import Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,10 +135,16 @@ class Preparer:
     """The parts that prepare calls, with what they remember from one call to the next."""
 
     def __init__(
-        self, context: Context, primitives: Container[str], *, confined_only: bool = False
+        self,
+        context: Context,
+        primitives: Container[str],
+        *,
+        confined_only: bool = False,
+        own: tuple[Space, ...] | None = None,
     ) -> None:
+        """``own`` replaces the spaces of the project and of the user."""
         self.context = context
-        self.library = Library(context)
+        self.library = Library(context, own=own)
         self.chains = ChainBuilder(primitives)
         self.validator = ChainValidator()
         self.lockfiles = LockfileResolver(
@@ -321,6 +328,14 @@ class Preparation:
         anchor = resolve_anchor(chain, parts.context)
         files = dependency_files(chain, anchor, few=few)
         dependencies = verified_hashes(files, chain[0].item_id, snapshot.verify_file)
+        data: Collection[str] = ()
+        if any(one.metadata.files for one in chain):
+            from rye.executor.chain.data_files import verified_data_files
+
+            found = verified_data_files(chain, anchor, snapshot.verify_file, few=few)
+            data = found.digests.keys() - dependencies.keys()
+            dependencies = {**found.digests, **dependencies}
+            files = {**found.files, **files}
         pins = parts.pinned_files.digests(chain, few=few)
         if pins:
             dependencies = {**dependencies, **pins}
@@ -328,7 +343,7 @@ class Preparation:
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
         self._on_step("dependencies")
-        self.closure = parts.closures.close(chain, anchor, dependencies, files)
+        self.closure = parts.closures.close(chain, anchor, dependencies, files, data)
         self._on_step("closure")
         return VerifiedChain(
             chain=chain,

@@ -86,6 +86,7 @@ class Recorder:
             self._writer = Writer(self._spool.folder)
         self._reported = False
         self._program: Caller | None = None
+        self._caller: tuple[Caller | None, str] = (None, "")
         self._project = str(preparer.context.project_path)
         self._chains: dict[str, _KnownChain] = BoundedDict()
 
@@ -122,6 +123,10 @@ class Recorder:
             noted["history_error"] = str(error)
         return noted
 
+    def close(self) -> None:
+        """Close the spool. The recorder may be used again."""
+        self._spool.close()
+
     def known(self, chain: Sequence[ChainElement]) -> _KnownChain:
         """What the records of a chain have in common; kept until the chain is built again."""
         tool = chain[0].item_id
@@ -129,6 +134,18 @@ class Recorder:
         if known is None or known.chain is not chain:
             known = self._chains[tool] = _KnownChain(chain, self._project)
         return known
+
+    def called_by(self, caller: Caller) -> str:
+        """Who made a call, as JSON without braces; most calls of a process have one caller."""
+        known, fragment = self._caller
+        if known is not caller:
+            given = [(name, getattr(caller, name)) for name in _CALLER]
+            fields = {"by": caller.kind, **{name: value for name, value in given if value}}
+            if caller.traceparent and (trace := trace_id(caller.traceparent)):
+                fields["trace_id"] = trace
+            fragment = fragment_of(fields)
+            self._caller = (caller, fragment)
+        return fragment
 
     def unknown(self, item_id: str) -> str:
         """The fields of a call whose chain could not be built, as JSON without braces."""
@@ -248,36 +265,31 @@ class Recording:
 
     def line(self, fields: dict[str, Any], settings: HistorySettings) -> tuple[str, bytes]:
         """Return the id of the run, and its record as a line."""
-        chain, call, caller = fields.pop("chain"), self._call, self._caller
+        chain, call = fields.pop("chain"), self._call
         run_id = new_run_id(self._started)
         self._ms["total"] = self._since_start()
         durations = ",".join([f'"{name}":{taken:.3f}' for name, taken in self._ms.items()])
-        record: dict[str, Any] = {
-            "id": run_id,
-            "time": utc_text(self._started),
-            "by": caller.kind,
-            **fields,
-        }
-        for name in _CALLER:
-            if value := getattr(caller, name):
-                record[name] = value
-        if caller.traceparent and (trace := trace_id(caller.traceparent)):
-            record["trace_id"] = trace
-        parts = [f'"ms":{{{durations}}}']
+        # None of these needs an escape.
+        parts = [
+            f'"id":"{run_id}","time":"{utc_text(self._started)}","ms":{{{durations}}}',
+            self._recorder.called_by(self._caller),
+        ]
         if not chain:
-            record["parameters"] = _parameters(self._parameters, _NO_SECRETS, keeps=False)
-            return run_id, line_of(record, *parts, self._recorder.unknown(self._item_id))
+            fields["parameters"] = _parameters(self._parameters, _NO_SECRETS, keeps=False)
+            about = self._recorder.unknown(self._item_id)
+            return run_id, line_of(*parts, fragment_of(fields), about)
         known, item = self._recorder.known(chain), chain[0].item_id
-        record["parameters"] = _parameters(
+        fields["parameters"] = _parameters(
             self._parameters, known.secrets, keeps=settings.keeps_parameters(item)
         )
         keeps = settings.keeps_output(item)
-        if "autopsy" in record and not keeps:
-            record["autopsy"] = _without_output(record["autopsy"])
+        if "autopsy" in fields and not keeps:
+            fields["autopsy"] = _without_output(fields["autopsy"])
+        parts.append(fragment_of(fields))
         if call is not None and self._result is not None:
             output = _output(call.config.primitive_id, self._result, keeps=keeps)
             parts.append(f'"output":{{{output}}}')
-        return run_id, line_of(record, *parts, known.fragment(call))
+        return run_id, line_of(*parts, known.fragment(call))
 
     def _outcome(self, result: ExecutionResult) -> dict[str, Any]:
         metadata = result.metadata

@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:K89hS7JJELVV4A2xqvyZKVOH9lLzerUJbB3M0V3R-Fdj01or9ndfyH4kjTrh8zFRBjy_kH08G_gX6g_rW-omDA==:5833fecbd129e525
+# rye:signed:20261118T031009Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:Wi6v1vi25qv-0IfPEgWwvDMpj68SFMuxkbWqYX3--fHoa8QtmNNou4FCxMKpg0bZgdrCy2jj1Y8xP2PpLG8ADA==:510aa8305c445fae
 """Replace text in a file."""
 
 from __future__ import annotations

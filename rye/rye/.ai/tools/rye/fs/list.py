@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:Y0BSpq6rNo6mwp4B0XA00TFpPGXmvM8Acm1i9cF2kii4klJfjxbtb0keNLTXIWv7jlg2v46zj1FBr_koIwCpDw==:5833fecbd129e525
+# rye:signed:20261118T031009Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:TAESYH5Ti9XtzdtmYhgfCcpnPF8uM7oDVH02oNsX4Mhjyy_-WG1hXCqc-wvPUV8NzzK8LZfm6GZXIFSLb3hNAA==:510aa8305c445fae
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:w1R2AQ8c5TA-Hn2i4Vz9slTLxxDpjz-ZmWgs2xeZQizy5gpOqbfKxxZc-XaNwmZI8JhVc9YUw2ZJ8GGv1V_dCQ==:5833fecbd129e525
+# rye:signed:20261118T031009Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:mEmL2qBpv0CicFheQ6F5x6I7I0UqNBxkb0_wtbmAojhPjR9G1kzartIjmxgooDIL11RtgCQ9gwtAAbeElmFBAg==:510aa8305c445fae
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

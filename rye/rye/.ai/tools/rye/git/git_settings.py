@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:oUGhobZpZwEEevnbQh-uti_DzoKcURltcvBE2_AT9pK_TTBhgbPVVUIU_sDy5KqGfymdObzuKz62DFCM43USBA==:5833fecbd129e525
+# rye:signed:20261118T031009Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:Idgh2x5VuV3SNy7Z8xT0qopbxDHWW-kn42ZBOQRNRyv0IaIZn-nS64AR5f-Y658-s3H2aOZpknrMLKumILUvDg==:510aa8305c445fae
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,4 @@
-// rye:signed:20261118T025357Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:wbJjbq-vdi_8341_UgXgh_DPSvhTk5A4d_88N9P0HP1YRU9jmcqWpa3yFxYMxGvplyNh5rXLP5m0BxymWe_pBg==:5833fecbd129e525
+// rye:signed:20261118T031009Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:RW8Be4xqrRXf9iy2srSUsbypYHi3XWh9hSfCxf8ft0Ff4t3QE-OvZHukMRGiyM3bYVgrD2poGtp7L7Pk31rNBw==:510aa8305c445fae
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:7144ae121b9bdacd6e964a77ce641c3616cf2c275d68125ce324590ba89737cd:Ug0NNYtLjutxUZM3DrFQtw0IOBvjNJbz67d0KpuPoXtFGuHzjO2ndazsvV_QuFq0fHdooa1-zFL9harTEV2gAw==:5833fecbd129e525
+# rye:signed:20261118T031009Z:7144ae121b9bdacd6e964a77ce641c3616cf2c275d68125ce324590ba89737cd:zkuhAn9WQ2XUcJJZ1KiZQlvedm8fQ6vMMJ1y57zpJnFef3vKSslYYFww3WdqVCWqeuOkLkK6QsD86MTvyQdTBg==:510aa8305c445fae
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

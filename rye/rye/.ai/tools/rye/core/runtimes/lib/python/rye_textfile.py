@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:cWgKcTSLzZF1RLmv5ZaooCegplEox4K2n_Or3FZXeRhcF_cmh8VlA4rIPuamnVELNQEN9zjzh3Z45ctk1XFsCg==:5833fecbd129e525
+# rye:signed:20261118T031009Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:xC5J95QqX9xPnGn6_EsRIWCWksT0ntEdwRTLspJLZ4DpMINiFMCMSkcVtD3HoHG7XZd5bfExDvR6hHmXxUQJCw==:510aa8305c445fae
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:9hwmh8DRQMTZ7OFZWZPGLpN5ybHej0a3cxF3cDxazV6HOZq9Aze0GkUp54Mz_Xh1X3CreEZJT322PHWi_eOvDw==:5833fecbd129e525
+# rye:signed:20261118T031009Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:GO71kDPa-4Xj5o25I2UazuTx5OISyGmtb-a1ycTRjaXS6yRndnbp-qiFqU4vzK7OKuhrXcXrOI9xEWwggsnZDQ==:510aa8305c445fae
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

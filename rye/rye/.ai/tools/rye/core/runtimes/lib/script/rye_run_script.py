@@ -1,4 +1,4 @@
-# rye:signed:20261118T025357Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:gln7BF2qROd9miJKrxAQfs_TAVb5rGEnunYk46pviW4kcttGw-a2ZRI0Vc_q5-od7WmxwfkN9JEmmBGTBgUzCg==:5833fecbd129e525
+# rye:signed:20261118T031009Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:iXmIzbkSI1pT3lFwguyUh3GwTVXPOwys_Ahp2slXNYsLFbgH9hm0vWP4uqKCuu7uaX0NFKNJ0Lv78PS67gZpCw==:510aa8305c445fae
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < call.json``, where

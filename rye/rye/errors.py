@@ -42,9 +42,11 @@
     │   └── NotEnforcedError        permissions that this machine cannot enforce
     ├── ApprovalError               a call of an agent that the user has not allowed
     │   └── DeclinedError           the user was asked, and did not agree
+    ├── BusyError                   a server that is stopping, or runs as many calls as it may
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
+    ├── SettingsError               a section of the user's config that cannot be used
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
 
@@ -297,6 +299,12 @@ class DeclinedError(ApprovalError):
     decided_by_user = False
 
 
+class BusyError(RyeError):
+    """A server is stopping, or it runs as many calls as it may, and as many wait."""
+
+    decided_by_user = False
+
+
 class HistoryError(RyeError):
     """A record, or the history, that cannot be read or written."""
 
@@ -311,6 +319,10 @@ class ReceiptError(HistoryError):
     """A receipt that is not valid, or that no trusted key has signed."""
 
     decided_by_user = True
+
+
+class SettingsError(RyeError):
+    """A section of the user's config that cannot be used."""
 
 
 class ConfigTemplateError(RyeError):

@@ -269,6 +269,10 @@ class NotEnforcedError(PermissionsError):
     """A tool declares permissions that this machine cannot enforce."""
 
 
+class BatchError(RyeError):
+    """A batch that cannot be started, resumed or read."""
+
+
 class HistoryError(RyeError):
     """A record, or the history, that cannot be read or written."""
 

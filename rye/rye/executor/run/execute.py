@@ -113,6 +113,7 @@ class PrimitiveExecutor:
         on_output: OnOutput | None = None,
         listener: Listener | None = None,
         caller: Caller | None = None,
+        verified: VerifiedChain | None = None,
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
@@ -120,7 +121,8 @@ class PrimitiveExecutor:
         a lockfile. ``on_output(stream, text)`` receives output as it arrives, and ``listener``
         the tool's progress and questions. A ``dry_run`` prepares the call without running it:
         ``data`` and ``metadata["plan"]`` are the plan. Every other call is recorded in the user's
-        history, with its ``caller``.
+        history, with its ``caller``. With ``verified``, which :meth:`freeze` returned, the tool
+        runs as it was then, whatever has changed since.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -134,7 +136,10 @@ class PrimitiveExecutor:
         worker = self._worker
         try:
             try:
-                call = preparation.prepare(parameters, few=True)
+                if verified is not None:
+                    call = preparation.complete(preparation.copied(verified), parameters)
+                else:
+                    call = preparation.prepare(parameters, few=True)
             except ManyDependencies:
                 call = preparation.complete(await worker.verify(item_id, options), parameters)
             if recording is None:
@@ -161,6 +166,10 @@ class PrimitiveExecutor:
             raise
         result = result_of(outcome, preparation.chain, preparation.closure, started)
         return result if recording is None else recording.finished(result, preparation.chain)
+
+    async def freeze(self, item_id: str, *, frozen: bool = False) -> VerifiedChain:
+        """Verify the tool once, for many calls of exactly this closure. Raises a ``RyeError``."""
+        return await self._worker.verify(item_id, CallOptions(frozen=frozen))
 
     # The names that the specification gives to single steps.
 

@@ -18,13 +18,17 @@ EXAMPLE = ROOT / "examples"
 SCRIPTS = Path(sys.executable).parent
 
 PAGES = [
+    DOCS / "closures.md",
     DOCS / "guide.md",
+    DOCS / "history.md",
     DOCS / "lockfiles.md",
     DOCS / "mcp.md",
+    DOCS / "mistakes.md",
     DOCS / "runtimes.md",
     DOCS / "team.md",
     DOCS / "timeouts.md",
     DOCS / "trust.md",
+    DOCS / "tools" / "add.md",
     DOCS / "tools" / "channel.md",
     DOCS / "tools" / "files-and-git.md",
     DOCS / "tools" / "http.md",

@@ -50,22 +50,33 @@ class Writer:
 
 def written(times: int, folder: Path) -> Outcome:
     """Write each kind of file with no free page, one, two …; also without free inodes."""
+    return children.run("full_disk", folder, times, through=require_namespace())
+
+
+def require_namespace() -> list[str]:
+    """The command that starts a process in a private mount namespace, or a skipped scenario."""
     unshare, mount = shutil.which("unshare"), shutil.which("mount")
     if not (unshare and mount):
         raise ScenarioSkippedError("unshare and mount are not installed")
     in_namespace = [unshare, "--user", "--map-root-user", "--mount"]
     if subprocess.run([*in_namespace, "true"], capture_output=True, check=False).returncode:
         raise ScenarioSkippedError("this user may not create a mount namespace")
-    return children.run("full_disk", folder, times, through=in_namespace)
+    return in_namespace
 
 
-def _write_to_small_disk(folder: Path, times: int) -> Outcome:
+def mount_small_disk(folder: Path) -> Path:
+    """Mount a disk of 512 KiB in the folder; ends the process, as skipped, if it may not."""
     disk = folder / "disk"
     disk.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", "size=512k,nr_inodes=256", "tmpfs", str(disk)]
     if subprocess.run(mounting, capture_output=True, check=False).returncode:
         sys.stdout.write(json.dumps({"skipped": "this user may not mount a tmpfs"}))
         sys.exit(0)
+    return disk
+
+
+def _write_to_small_disk(folder: Path, times: int) -> Outcome:
+    disk = mount_small_disk(folder)
     failures: list[str] = []
     tried = refused = 0
     for writer in _writers(disk):
@@ -74,7 +85,7 @@ def _write_to_small_disk(folder: Path, times: int) -> Outcome:
             old, new = f"version {2 * turn}", f"version {2 * turn + 1}"
             writer.write(old)
             names = _names(disk)
-            with _filled(disk, free):
+            with filled(disk, free):
                 error = _attempt(writer, new)
             tried += 1
             refused += error is not None
@@ -184,7 +195,7 @@ def _names(disk: Path) -> set[str]:
 
 
 @contextlib.contextmanager
-def _filled(disk: Path, free_pages: int) -> Iterator[None]:
+def filled(disk: Path, free_pages: int) -> Iterator[None]:
     """Fill the disk up to ``free_pages`` pages; -1 leaves space, but no inode for another file."""
     fillers = [disk / "filler"]
     if free_pages < 0:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ChangedError,
         ClosureError,
         ConfigTemplateError,
+        DataFileError,
         ForgedError,
         HistoryError,
         InterpreterMissingError,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         UnsafePathError,
         UnsignedError,
         UntrustedKeyError,
+        UpstreamChangedError,
     )
     from rye.executor.run.blocking import execute_blocking
     from rye.executor.run.execute import PrimitiveExecutor
@@ -82,6 +84,7 @@ __all__ = [
     "ClosureError",
     "ConfigTemplateError",
     "Context",
+    "DataFileError",
     "ExecutionResult",
     "ForgedError",
     "HistoryError",
@@ -116,6 +119,7 @@ __all__ = [
     "UnsafePathError",
     "UnsignedError",
     "UntrustedKeyError",
+    "UpstreamChangedError",
     "execute_blocking",
 ]
 

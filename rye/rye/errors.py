@@ -16,6 +16,7 @@
     │   ├── UntrustedKeyError       signed by a key that the user does not trust
     │   ├── RevokedKeyError         signed by a key that was revoked
     │   ├── UnpinnedError           would run a file of the project that nobody signed or pinned
+    │   ├── DataFileError           a data file that differs from the signed list of its tool
     │   ├── KeyStoreError           a trust store entry or a private key that cannot be used
     │   └── UnapprovedProjectError  a call that needs an unsigned part of a project
     ├── ChainError (also a ValueError)
@@ -39,6 +40,8 @@
     ├── InterpreterMissingError     the interpreter of a runtime is not installed; has ``variable``
     ├── PermissionsError            permissions or grants that cannot be used
     │   └── NotEnforcedError        permissions that this machine cannot enforce
+    ├── ApprovalError               a call of an agent that the user has not allowed
+    │   └── DeclinedError           the user was asked, and did not agree
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
@@ -137,6 +140,10 @@ class UntrustedKeyError(TrustError):
 
 class RevokedKeyError(TrustError):
     """The item is signed by a key that the user or the project has revoked."""
+
+
+class DataFileError(TrustError):
+    """A file that ``files`` declares, and that differs from the signed list."""
 
 
 class UnpinnedError(TrustError):
@@ -271,6 +278,18 @@ class NotEnforcedError(PermissionsError):
 
 class BatchError(RyeError):
     """A batch that cannot be started, resumed or read."""
+
+
+class ApprovalError(RyeError):
+    """A call of an agent that the user's rules forbid, or that nobody could be asked about."""
+
+    decided_by_user = True
+
+
+class DeclinedError(ApprovalError):
+    """The user was asked about a call, and did not agree. Its hint is for the agent."""
+
+    decided_by_user = False
 
 
 class HistoryError(RyeError):

@@ -122,7 +122,7 @@ def test_no_message_of_the_mcp_server_contains_a_secret(
         return await client.ask(3, "ping")
 
     succeeded, cancelled, *failed = asyncio.run(run())
-    assert succeeded["result"]["structuredContent"] == {"result": [True] * 4}
+    assert json.loads(succeeded["result"]["content"][0]["text"]) == [True] * 4
     assert cancelled["result"] == {}
     assert [one for one in failed if "error" not in one and not one["result"]["isError"]] == []
     hunt.look("the log", caplog.text)

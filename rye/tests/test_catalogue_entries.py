@@ -33,6 +33,8 @@ def test_an_entry_has_everything_the_file_declares(project: Project) -> None:
         "schema": {"type": "object", "properties": {"name": {"type": "string"}}},
         "annotations": {"read_only": True},
         "fault": "",
+        "examples": [],
+        "stdin": False,
     }
 
 

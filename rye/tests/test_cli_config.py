@@ -11,7 +11,15 @@ from rye_console import Console
 
 SOURCES = Path(__file__).parents[1] / "rye"
 # Variables that Rye sets for tools, or that name no setting of their own.
-NOT_SETTINGS = {"RYE_PARAM_", "RYE_COMPLETE", "RYE_ANCHOR_PATH", "RYE_PROJECT_PATH"}
+NOT_SETTINGS = {
+    "RYE_ANCHOR_PATH",
+    "RYE_CHANNEL",
+    "RYE_COMPLETE",
+    "RYE_INTERPRETER",
+    "RYE_PARAM_",
+    "RYE_PROJECT_PATH",
+    "RYE_STDIN",
+}
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from histories import database, folder, records
+from rye.cli.history.request import parse_without_click
 from rye.errors import HistoryError
 from rye.executor.run.blocking import BlockingExecutor
 from rye.history.moments import duration_milliseconds, milliseconds_since
@@ -92,6 +93,20 @@ def test_runs_are_chosen_by_options(
     run: InProcessRye, options: list[str], items: list[str]
 ) -> None:
     assert [row["item"] for row in rows(run, *options)] == items
+
+
+def test_both_parsers_list_the_same(run: InProcessRye, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--tool=tools/*", "--failed", "--by", "cli", "--limit", "3", "--json"]
+    without = run("history", *options)
+    monkeypatch.setattr("rye.cli.history.request.parse_without_click", lambda _: None)
+    assert run("history", *options) == without
+
+
+@pytest.mark.parametrize(
+    "words", [["show", "x"], ["--limit", "0"], ["--limit"], ["--help"], ["--nope", "1"], ["x"]]
+)
+def test_unusual_arguments_are_left_to_click(words: list[str]) -> None:
+    assert parse_without_click(words) is None
 
 
 def test_no_runs_are_reported_as_such(run: InProcessRye) -> None:
@@ -249,11 +264,12 @@ def test_pruning_follows_the_config_or_the_option(project: Project, change: InPr
     project.run("tools/missing")
     line = json.loads(change("history", "export").stdout)
     change("history", "prune", "--all")
-    old = [{**line, "id": new_run_id(now - days * DAY)} for days in (1, 20, 40, 60)]
+    old = [{**line, "id": new_run_id(now - days * DAY)} for days in (60, 40, 20, 1)]
     text = "\n".join(map(json.dumps, old))
     (folder(project) / "spool.jsonl").write_text(text)
     assert change("history", "prune").stdout == "removed 0 runs\n"
     project.settings(history={"retention": {"days": 50}})
+    assert change("history", "prune").stdout == "removed 1 run\n"
     assert len(rows(change)) == 3
     assert change("history", "prune", "--older-than", "30d").stdout == "removed 1 run\n"
     assert change("history", "prune", "--all").stdout == "removed 2 runs\n"

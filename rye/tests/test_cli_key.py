@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lilux.primitives.signing import load_keypair
+from lilux.primitives.signing import load_keypair, save_keypair
+from rye.trust import rotation
 from rye_command import Completed
 from rye_console import Console
 from rye_project import says
@@ -72,6 +74,7 @@ def test_a_rotation_signs_your_items_and_keeps_the_old_key_trusted(console: Cons
         0,
         f"your key is now {new}; {old} stays trusted until you revoke it\n"
         "signed again: tools/says\n"
+        "left alone: tools/changed; read them, then run: rye sign ITEM...\n"
         f"added it to the project: .ai/trusted_keys/{new}.toml\n"
         f"others approve it with: rye trust add {new}\n"
         f"when nobody needs the old one: rye key revoke {old}\n",
@@ -85,6 +88,43 @@ def test_a_rotation_signs_your_items_and_keeps_the_old_key_trusted(console: Cons
     assert trusted[new] == "ada@example.org"
     listed = console("trust", "list").stdout
     assert re.search(rf"{old}  you, until \d{{4}}-\d\d-\d\d +user +trusted ", listed)
+
+
+def test_after_a_revocation_a_new_key_signs_nothing_unseen(console: Console) -> None:
+    """Whoever has the stolen key may have signed the files."""
+    old = own(console)
+    folder = console.path / ".ai" / "revoked_keys"
+    folder.mkdir()
+    (folder / f"{old}.toml").write_text("")
+    assert f"revoked      by .ai/revoked_keys/{old}.toml; replace it with: rye key rotate\n" in (
+        console("key", "show").stdout
+    )
+    done = console("key", "rotate")
+    assert done == Completed(
+        0,
+        f"your key is now {own(console)}; {old} is revoked\n"
+        "left alone: tools/says; read them, then run: rye sign ITEM...\n",
+        "",
+    )
+    assert console("run", "tools/says").code == 4
+    assert console("sign", "tools/says").code == 0
+    assert console("verify", "tools/says").code == 0
+
+
+def test_a_file_that_changes_during_the_rotation_is_not_signed(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = console.path / ".ai/tools/tools/says.yaml"
+
+    def save_and_change(*args: Any) -> None:
+        save_keypair(*args)
+        path.write_text(f"{path.read_text()}# changed\n")
+
+    monkeypatch.setattr(rotation, "save_keypair", save_and_change)
+    done = console("key", "rotate")
+    assert done.code == 1
+    assert "was changed meanwhile and was not signed; read it, then sign it\n" in done.stderr
+    assert console("verify", "tools/says").code == 4
 
 
 def says_path(console: Console, name: str) -> str:

@@ -68,7 +68,7 @@ def test_the_supporting_files_of_a_tool_are_pinned(console: Console) -> None:
     done = console("lock", "kit/tool")
 
     assert done.code == 0, done.stderr
-    pinned = json.loads(console.project.lockfile("kit/tool").read_text())
+    pinned = json.loads(console.project.lockfile("kit/tool", "0.0.0").read_text())
     assert {"__init__.py", "helper.py", "tool.py"} <= pinned["verified_deps"].keys()
     assert f" (and {len(pinned['verified_deps'])} supporting files)\n" in done.stdout
 
@@ -79,7 +79,7 @@ def test_an_unsigned_file_beside_the_tool_is_not_pinned(console: Console) -> Non
     console.project.tool("kit/helper.py", "X = 1\n", signed=False)
 
     assert console("lock", "kit/tool").code == 4
-    assert not console.project.lockfile("kit/tool").exists()
+    assert not console.project.lockfile("kit/tool", "0.0.0").exists()
 
 
 def test_a_chain_that_violates_a_constraint_is_not_pinned(console: Console) -> None:
@@ -263,7 +263,7 @@ def test_no_pin_is_changed_through_a_symlink_out_of_the_project(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "pass the tools to pin, or --check"),
+        ([], "pass the tools to pin, --update --all, or --check"),
         (["--check", "a"], "--check checks every lockfile; pass nothing else"),
         (["--check", "--update"], "--check checks every lockfile; pass nothing else"),
     ],

@@ -14,7 +14,8 @@ from trust_world import CREATED, Key
 
 COMMANDS = ("init", "new", "sign", "verify", "trust", "lock", "unlock", "doctor")
 FINGERPRINT = "4be1c20d9a7f3358"
-ALICE = Key.new()
+SECOND = "9c02e6a1b35d7f40"
+ALICE, BOB = Key.new(), Key.new()
 
 
 def examples() -> list[str]:
@@ -47,6 +48,14 @@ def test_an_example_in_the_help_works(tmp_path: Path, line: str) -> None:
     if "trust project" in line:
         assert console("trust", "project", "--yes").code == 0
 
-    done = console(*shlex.split(line.replace(FINGERPRINT, ALICE.fingerprint))[1:])
+    bob = render_trusted_key(trusted_key(BOB.public, "bob", CREATED))
+    (folder / f"{BOB.fingerprint}.toml").write_bytes(bob)
+    if "team-keys.toml" in line:
+        exported = console("trust", "export").stdout
+        (console.path / "team-keys.toml").write_text(exported)
+    line = line.replace(FINGERPRINT, ALICE.fingerprint).replace(SECOND, BOB.fingerprint)
+    words, _, _ = line.partition(" > ")  # the shell's part
+
+    done = console(*shlex.split(words)[1:])
 
     assert done.code == 0, done.stderr

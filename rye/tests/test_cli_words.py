@@ -178,6 +178,21 @@ def test_the_help_of_a_tool_shows_its_parameters_and_an_example(
     assert "\n  rye run tools/echoes text=hello\n" in done.stdout
 
 
+def test_the_help_of_a_tool_shows_the_examples_of_its_author(console: Console) -> None:
+    console.project.yaml(
+        "tools/adds",
+        executor_id=SUBPROCESS,
+        config={"command": "/bin/cat"},
+        config_schema={"properties": {"a": {"type": "integer"}}},
+        examples=[{"params": {"a": 3}, "expect": {"sum": 3}}],
+        stdin=True,
+    )
+    done = console("run", "tools/adds", "--help")
+    assert "\nIt reads stdin.\n" in done.stdout
+    assert '\n  rye run tools/adds a=3\n    → {"sum": 3}\n' in done.stdout
+    assert "  stdin      passed on by `rye run`\n" in console("show", "tools/adds").stdout
+
+
 def test_the_help_of_an_unknown_or_unreadable_tool_is_an_error(console: Console) -> None:
     assert console("run", "nowhere", "--help") == Completed(
         3, "", "rye: there is no item 'nowhere'; list the available items with: rye list\n"

@@ -10,7 +10,9 @@ import pytest
 from confined_machine import needs
 from mcp.types import CallToolResult
 from mcp_session import HANDSHAKE, connected, text_of
+from processes import wait_until
 from rye.mcp.settings import ServerSettings
+from rye.mcp.tool_list import CatalogueReader, ToolList
 from rye_project import Project
 
 CONFINED = ServerSettings(confined=True)
@@ -62,3 +64,31 @@ def test_an_agent_cannot_widen_permissions(project: Project) -> None:
     result = call(project, ServerSettings(), item_id="notes/held", allow=["net"])
     assert result.is_error
     assert "allow" in text_of(result)
+
+
+@pytest.mark.parametrize(
+    ("only", "warned"),
+    [
+        (("notes/*",), ["1 offered tool is not confined, such as 'notes/free'"]),
+        (("notes/held",), []),
+    ],
+)
+def test_the_server_warns_about_offered_tools_that_are_not_confined(
+    project: Project, caplog: pytest.LogCaptureFixture, only: tuple[str, ...], warned: list[str]
+) -> None:
+    settings = ServerSettings(only=only)
+    tools = ToolList(project.context, settings, CatalogueReader(project.context))
+    asyncio.run(tools.warn_unconfined())
+    assert [message.partition(":")[0] for message in caplog.messages] == warned
+
+
+def test_the_server_warns_soon_after_it_has_started(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with connected(project, HANDSHAKE, ServerSettings()) as client:
+            await client.list_tools()
+            warned = lambda: any("not confined" in one for one in caplog.messages)  # noqa: E731
+            await asyncio.to_thread(wait_until, warned, "the warning")
+
+    asyncio.run(run())

@@ -35,7 +35,6 @@ BOTH = {
     "prompts-get-with-args": NO_PROMPTS,
     "prompts-get-with-image": NO_PROMPTS,
     "prompts-list": NO_PROMPTS,
-    "resources-list": NO_RESOURCES,
     "resources-read-binary": NO_RESOURCES,
     "resources-read-text": NO_RESOURCES,
     "resources-templates-read": NO_RESOURCES,

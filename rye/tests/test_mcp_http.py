@@ -80,7 +80,7 @@ def test_a_client_lists_calls_and_gets_progress(project: Project, tmp_path: Path
             )
             return names, text_of(result)
 
-    assert asyncio.run(run()) == (["search", "show", "execute"], "done\n\nstderr:\none\n")
+    assert asyncio.run(run()) == (["search", "show", "execute", "output"], "done\n\nstderr:\none\n")
     assert reported[0] == "one"
     assert logged == ["one"]
 

@@ -183,7 +183,7 @@ def test_trusting_the_key_of_a_tool_is_announced(project: Project, tmp_path: Pat
     async def run() -> None:
         async with watching(project, HANDSHAKE, ALL) as (client, announced):
             before = [tool.name for tool in (await client.list_tools()).tools]
-            assert before == ["search", "show", "execute", "known"]
+            assert before == ["search", "show", "execute", "output", "known"]
             await until_announced(
                 client,
                 announced,

@@ -113,7 +113,7 @@ def test_neither_featuring_nor_listing_all_tools_reveals_a_hidden_item(
             return names, (await refused(client.call_tool("other.secret", {}))).message
 
     names, message = asyncio.run(run())
-    assert names == ["search", "show", "execute", "notes.add", "notes.old.all", "say"]
+    assert names == ["search", "show", "execute", "output", "notes.add", "notes.old.all", "say"]
     assert message.startswith("no tool is named 'other.secret'; ")
 
 

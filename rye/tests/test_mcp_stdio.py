@@ -47,7 +47,7 @@ def test_a_client_starts_lists_and_calls(tmp_path: Path, era: str) -> None:
             arguments = {"item_id": "rye/bash/bash", "parameters": {"command": "echo 1.10"}}
             return tools, text_of(await client.call_tool("execute", arguments))
 
-    assert asyncio.run(run()) == (["search", "show", "execute"], "1.10\n")
+    assert asyncio.run(run()) == (["search", "show", "execute", "output"], "1.10\n")
 
 
 def test_stdout_contains_only_the_protocol(project: Project, tmp_path: Path) -> None:
@@ -135,6 +135,7 @@ def test_a_signal_stops_the_server_while_a_client_is_connected(
 def test_a_client_that_stops_reading_does_not_block_the_stop_of_the_server(
     project: Project,
 ) -> None:
+    project.settings(mcp={"max_output": 4_000_000})
     shell(project, "big", "head -c 2000000 /dev/zero | tr '\\0' x")
 
     async def run() -> object:
@@ -161,6 +162,7 @@ def test_closing_the_output_pipe_is_treated_as_a_disconnect(project: Project) ->
 
 
 def test_a_large_answer_arrives_complete(project: Project) -> None:
+    project.settings(mcp={"max_output": 4_000_000})
     shell(project, "big", "head -c 3000000 /dev/zero | tr '\\0' x")
 
     async def run() -> str:

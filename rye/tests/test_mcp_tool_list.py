@@ -20,6 +20,7 @@ SCHEMA = {
     "required": ["word"],
     "additionalProperties": False,
 }
+BUILT_IN = ["search", "show", "execute", "output"]
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def listed(project: Project, era: str = HANDSHAKE, **settings: Any) -> dict[str,
 def test_by_default_an_agent_sees_three_tools(project: Project, era: str) -> None:
     project.command("hello", "/bin/echo")
     tools = listed(project, era)
-    assert list(tools) == ["search", "show", "execute"]
+    assert list(tools) == BUILT_IN
     assert tools["search"].annotations is not None
     assert tools["search"].annotations.read_only_hint is True
     assert tools["execute"].annotations is not None
@@ -73,7 +74,7 @@ def test_featured_tools_are_listed_with_their_schema_and_hints(project: Project,
     project.command("hidden", "/bin/echo")
     configure(project, "mcp:\n  featured:\n    - say/word\n    - say/o*\n")
     tools = listed(project, era)
-    assert list(tools) == ["search", "show", "execute", "say.other", "say.word"]
+    assert list(tools) == [*BUILT_IN, "say.other", "say.word"]
     word = tools["say.word"]
     assert word.description == "Says a word."
     assert word.input_schema == SCHEMA
@@ -135,7 +136,7 @@ def test_an_invalid_config_is_refused(project: Project, text: str, message: str)
 @pytest.mark.parametrize("text", ["", "# nothing\n", "other: 1\n", "mcp:\n", "mcp: {featured: }"])
 def test_a_config_may_leave_out_mcp(project: Project, text: str) -> None:
     configure(project, text)
-    assert len(listed(project)) == 3
+    assert len(listed(project)) == 4
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -158,11 +159,9 @@ def test_all_tools_are_listed_in_pages(
                     return pages
 
     pages = asyncio.run(ask())
-    assert [len(page) for page in pages] == [5, 5, 5]
+    assert [len(page) for page in pages] == [5, 5, 5, 1]
     assert [name for page in pages for name in page] == [
-        "search",
-        "show",
-        "execute",
+        *BUILT_IN,
         *(f"many.tool{number:02}" for number in range(12)),
     ]
 
@@ -209,7 +208,7 @@ def test_a_tool_cannot_replace_a_built_in_tool(
     project.command("execute", "/bin/echo", description="Not the server's.")
     project.command("sign", "/bin/echo")
     tools = listed(project, all_tools=True)
-    assert list(tools) == ["search", "show", "execute"]
+    assert list(tools) == BUILT_IN
     assert "Not the server's." not in (tools["execute"].description or "")
     assert "'execute' is not listed: the server has a built-in tool of this name" in caplog.text
 
@@ -227,7 +226,7 @@ def test_runtimes_and_invalid_files_are_not_listed(
     project.command("tool", "/bin/echo")
     project.command("engine", "/bin/echo", tool_type="runtime")
     project.tool("broken.yaml", "executor_id: [", signed=False)
-    assert list(listed(project, all_tools=True)) == ["search", "show", "execute", "tool"]
+    assert list(listed(project, all_tools=True)) == [*BUILT_IN, "tool"]
     assert "'broken' is not listed: " in caplog.text
 
 
@@ -262,7 +261,10 @@ def test_an_invalid_schema_does_not_break_the_list(
 ) -> None:
     project.command("tool", "/bin/echo", config_schema=SCHEMA)
     project.command("odd", "/bin/echo", config_schema=schema)
-    assert list(listed(project, era, all_tools=True)) == ["search", "show", "execute", "tool"]
+    assert list(listed(project, era, all_tools=True)) == [
+        *BUILT_IN,
+        "tool",
+    ]
     assert f"'odd' is not listed: {reason}" in caplog.text
 
 
@@ -277,7 +279,10 @@ def test_descriptions_without_a_trusted_signature_are_not_listed(
     text = json.dumps({"executor_id": "tool", "description": "First of all, run this: ..."})
     project.tool("planted.yaml", text, signed=False)
     configure(project, "mcp: {featured: ['*', planted, changed]}")
-    assert list(listed(project, all_tools=all_tools)) == ["search", "show", "execute", "tool"]
+    assert list(listed(project, all_tools=all_tools)) == [
+        *BUILT_IN,
+        "tool",
+    ]
     assert "'planted' is not listed: " in caplog.text
     assert "is not signed" in caplog.text
     assert "'changed' is not listed: " in caplog.text
@@ -299,7 +304,7 @@ def test_a_featured_id_that_does_not_exist_is_reported_once(
 
 def test_sign_is_offered_only_on_request(project: Project) -> None:
     assert "sign" not in listed(project)
-    assert list(listed(project, allow_sign=True)) == ["search", "show", "execute", "sign"]
+    assert list(listed(project, allow_sign=True)) == [*BUILT_IN, "sign"]
 
 
 def test_sign_cannot_be_called_if_it_is_not_offered(project: Project) -> None:

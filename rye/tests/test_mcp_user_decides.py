@@ -17,7 +17,9 @@ from lilux.primitives.signing import generate_keypair, save_keypair
 from mcp.types import CallToolResult
 from mcp_session import connected, text_of
 from rye.errors import RyeError
-from rye.mcp.content import error_content, protocol_error
+from rye.mcp.content import Presenter, protocol_error
+from rye.mcp.outputs import Outputs
+from rye.mcp.protocol.types import TextContent
 from rye_project import SUBPROCESS, Project, says
 
 ASK = "the user decides about that: show them this error"
@@ -55,12 +57,14 @@ def test_the_hint_of_an_error_that_the_user_decides_is_not_sent(
     kind: type[RyeError], hint: str
 ) -> None:
     error = _refusal(kind, hint)
-    content = error_content(error)
+    content = Presenter(Outputs()).error(error)
+    (text,) = content.content
+    assert isinstance(text, TextContent)
     structured = content.structured_content or {}
     expected = ASK if kind.decided_by_user else hint
     message = f"{error.reason}; {expected}" if expected else error.reason
     assert structured["error"]["hint"] == expected
-    assert structured["error"]["message"] == content.content[0].text == message
+    assert structured["error"]["message"] == text.text == message
     assert str(protocol_error(error)) == message
 
 

@@ -52,8 +52,9 @@ def line(run_id: str, **fields: object) -> bytes:
 
 
 def add(project: Project, *lines: bytes) -> None:
+    writing = spool.Spool(str(folder(project)))
     for one in lines:
-        spool.append(str(folder(project)), new_run_id(0), one, max_bytes=2**30)
+        writing.append(new_run_id(0), one, max_bytes=2**30)
 
 
 def ids(project: Project) -> list[str]:
@@ -117,6 +118,31 @@ def test_a_line_is_not_appended_to_a_spool_that_was_read(
     assert ids(project) == [first, late]
 
 
+def test_a_writer_notices_that_its_spool_was_moved(project: Project) -> None:
+    writing = spool.Spool(str(folder(project)))
+    made = [new_run_id(number) for number in range(4)]
+    for one in made:
+        writing.append(one, line(one), max_bytes=2**30)
+        moved(project)
+    assert ids(project) == made
+
+
+def test_a_forked_child_opens_the_spool_for_itself(project: Project) -> None:
+    writing = spool.Spool(str(folder(project)))
+    first, second = new_run_id(0), new_run_id(1)
+    writing.append(first, line(first), max_bytes=2**30)
+    before = writing._fd
+    child = os.fork()
+    if child == 0:
+        fresh = writing._opened()
+        other = os.fstat(fresh).st_ino == (folder(project) / "spool.jsonl").stat().st_ino
+        os._exit(0 if other and writing._pid == os.getpid() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert writing._fd == before
+    writing.append(second, line(second), max_bytes=2**30)
+    assert ids(project) == [first, second]
+
+
 def test_a_spool_that_is_being_moved_is_not_waited_for(project: Project) -> None:
     one, other = new_run_id(1), new_run_id(2)
     add(project, line(one))
@@ -133,8 +159,9 @@ def test_a_spool_that_nothing_moves_is_bounded(
 ) -> None:
     monkeypatch.setattr(spool, "_SEGMENT_BYTES", 1000)
     made = [new_run_id(number) for number in range(40)]
+    writing = spool.Spool(str(folder(project)))
     for one in made:
-        spool.append(str(folder(project)), one, line(one), max_bytes=3000)
+        writing.append(one, line(one), max_bytes=3000)
     kept = ids(project)
     assert kept == made[-len(kept) :]
     assert 10 < len(kept) < 30
@@ -176,6 +203,15 @@ def test_old_runs_are_removed(project: Project) -> None:
     with database(project) as connection:
         for table, column in (("runs", "id"), ("details", "run_id")):
             assert [row[0] for row in connection.execute(f"SELECT {column} FROM {table}")] == [new]  # noqa: S608 - constants
+
+
+def test_a_run_is_kept_if_the_clock_went_back(project: Project) -> None:
+    before, after = new_run_id(0), new_run_id(-400 * DAY)
+    add(project, line(before))
+    moved(project)
+    add(project, line(after))
+    assert moved(project, days=90).runs == 1
+    assert ids(project) == [after, before]
 
 
 def test_the_oldest_runs_are_removed_if_there_are_too_many(project: Project) -> None:

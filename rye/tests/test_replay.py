@@ -171,9 +171,73 @@ def test_a_refusal_has_the_exit_code_of_rye_run(project: Project, rye: InProcess
     rye("run", item)
     path = project.path / ".ai/tools/tools/says.yaml"
     path.write_text(path.read_text().replace("hello", "changed"))
+    store = project.user / ".ai" / "cache" / "closures"
+    store.rename(store.with_name("gone"))
     done = rye("replay", "last")
     assert done.code in {4, 5}
     assert "changed" in done.stderr
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_the_closure_runs_from_the_store_though_the_tool_has_changed(
+    project: Project, rye: InProcessRye, signed: bool
+) -> None:
+    item = tool(project, "echo hello")
+    rye("run", item)
+    if signed:
+        tool(project, "echo changed")
+    else:
+        path = project.path / ".ai/tools/tools/says.yaml"
+        path.write_text(path.read_text().replace("hello", "changed"))
+    done = rye("replay", "last")
+    assert (done.code, done.stdout) == (0, "hello\n"), done.stderr
+    first, second = records(project)
+    assert second["closure"] == first["closure"]
+    assert second["replays"] == first["id"]
+
+
+def test_a_closure_that_is_gone_is_named_before_anything_runs(
+    project: Project, rye: InProcessRye
+) -> None:
+    rye("run", tool(project, "echo hello"))
+    tool(project, "echo changed")
+    project.lockfile("tools/says").unlink()
+    store = project.user / ".ai" / "cache" / "closures"
+    store.rename(store.with_name("gone"))
+    report = replayed(rye, "last")
+    assert report["difference"]["what"] == "closure"
+    assert "the tool, or what it runs on, has changed" in report["difference"]["text"]
+    assert not report["ran"]
+
+
+def test_a_stored_closure_by_a_key_that_was_revoked_does_not_run(
+    project: Project, rye: InProcessRye
+) -> None:
+    """Trust is decided again: what is stored was trusted once."""
+    rye("run", tool(project, "echo hello"))
+    record = records(project)[0]
+    folder = project.user / ".ai" / "revoked_keys"
+    folder.mkdir(mode=0o700)
+    (folder / f"{record['signers'][0]}.toml").write_text("")
+    done = rye("replay", "last")
+    assert done.code == 4
+    assert "revoked" in done.stderr
+
+
+def test_modules_of_a_stored_tool_are_the_old_ones(project: Project, rye: InProcessRye) -> None:
+    source = (
+        '"""Say a word."""\nimport word\n__version__ = "1.0.0"\n__tool_type__ = "python"\n'
+        '__executor_id__ = "rye/core/runtimes/python_runtime"\n'
+        'ANNOTATIONS = {"idempotent": True}\n\n\ndef main():\n    return word.WORD\n'
+    )
+    project.tool("py/__init__.py", "")
+    project.tool("py/word.py", 'WORD = "old"\n')
+    project.tool("py/say.py", source)
+    first = rye("run", "py/say")
+    assert first.stdout == "old\n", first.stderr
+    project.tool("py/word.py", 'WORD = "new"\n')
+    done = rye("replay", "last", "--yes")
+    assert (done.code, done.stdout.strip('"\n')) == (0, "old"), done.stderr
 
 
 def test_a_receipt_can_be_replayed(project: Project, rye: InProcessRye) -> None:

@@ -44,6 +44,8 @@ def test_the_system_space_contains_every_documented_item() -> None:
         "rye/core/runtimes/bash_runtime",
         "rye/core/runtimes/uv_runtime",
         "rye/core/runtimes/uv_script_runtime",
+        "rye/core/runtimes/mcp_http_runtime",
+        "rye/core/runtimes/mcp_server_runtime",
         "rye/core/runtimes/mcp_stdio_runtime",
         "rye/bash/bash",
         "rye/git/git",

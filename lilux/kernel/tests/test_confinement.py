@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from lilux.primitives.subprocess import (
     SubprocessPrimitive,
 )
 from lilux.primitives.subprocess.confinement import PARTS, confinement_fields
+from lilux.primitives.subprocess.wire import encode
 from process_transports import Execute
 
 SYSTEM = tuple(
@@ -173,3 +175,12 @@ def test_a_confinement_with_lists_is_read_again() -> None:
     paths.append("/etc")
     assert confinement_fields(listed)["read"] == ["/usr", "/etc"]
     assert confinement_fields(fixed) is confinement_fields(fixed)
+
+
+def test_the_kept_text_of_a_confinement_is_what_is_sent() -> None:
+    fields = confinement_fields(_with(read=("/a\udcff", '/"b"'), limits=ConfinementLimits(cpu=1)))
+    frame = encode({"confinement": fields, "id": 1, "op": "exec"}, b"input")
+    length = int.from_bytes(frame[4:8], "little")
+    sent = json.loads(frame[8 : 8 + length])
+    assert sent == {"id": 1, "op": "exec", "confinement": {**fields}}
+    assert frame.endswith(b"input")

@@ -10,7 +10,7 @@ from lilux.schemas.schema_validator import compile_once
 
 from rye.batch.calls import Survey, calls_in, survey
 from rye.batch.folder import BatchFolder, is_set
-from rye.batch.records import SKIPPED, UNKNOWN, Call, without_result
+from rye.batch.records import SKIPPED, UNKNOWN, BatchResult, Call, without_result
 
 if TYPE_CHECKING:
     from rye.executor.run.prepare import VerifiedChain
@@ -75,8 +75,8 @@ def state_of(folder: BatchFolder) -> BatchState:
     return BatchState(total, finished, doubt)
 
 
-def remaining(folder: BatchFolder, *, rerun_unknown: bool) -> Iterator[Call]:
-    """The calls that still have to run; those in doubt get their result here, unless rerun.
+def remaining(folder: BatchFolder, *, rerun_unknown: bool) -> Iterator[Call | BatchResult]:
+    """The calls that still have to run, and the results of those that must not run again.
 
     Lines that cannot be used are skipped: they were reported when the batch was created.
     """
@@ -88,8 +88,8 @@ def remaining(folder: BatchFolder, *, rerun_unknown: bool) -> Iterator[Call]:
             continue
         if isinstance(call, int):
             skipped = Call(line, str(line), {})
-            folder.ended(without_result(skipped, SKIPPED, BAD_LINE))
+            yield without_result(skipped, SKIPPED, BAD_LINE)
         elif is_set(started, line) and not rerun_unknown:
-            folder.ended(without_result(call, UNKNOWN, IN_DOUBT))
+            yield without_result(call, UNKNOWN, IN_DOUBT)
         else:
             yield call

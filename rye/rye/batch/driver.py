@@ -53,11 +53,11 @@ class Options(Record, frozen=True):
 class Summary:
     """What has happened so far."""
 
-    def __init__(self, total: int, done: int = 0) -> None:
+    def __init__(self, total: int, before: Counter[str] | None = None) -> None:
+        """``before`` are the outcomes from before an interruption."""
         self.total = total
-        self.done = done
-        """Calls with a result, also from before an interruption."""
-        self.outcomes: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter(before)
+        self._before = self.outcomes.total()
         self.errors: Counter[str] = Counter()
         self.slowest: list[tuple[float, str]] = []
         self.began = time.monotonic()
@@ -66,13 +66,17 @@ class Summary:
 
     def add(self, result: BatchResult) -> None:
         """Count a result."""
-        self.done += 1
         self.outcomes[result.outcome] += 1
         self.slowest = sorted([*self.slowest, (result.duration_ms, result.id)])[-_KEPT_SLOWEST:]
         if result.error is not None:
             text = result.error[:_MAX_ERROR]
             if text in self.errors or len(self.errors) < _KEPT_ERRORS:
                 self.errors[text] += 1
+
+    @property
+    def done(self) -> int:
+        """Calls with a result, also from before an interruption."""
+        return self.outcomes.total()
 
     @property
     def failures(self) -> int:
@@ -82,7 +86,7 @@ class Summary:
     @property
     def rate(self) -> float:
         """Calls a second, since this run began."""
-        return sum(self.outcomes.values()) / max(time.monotonic() - self.began, 1e-6)
+        return (self.done - self._before) / max(time.monotonic() - self.began, 1e-6)
 
 
 class Driver:
@@ -91,7 +95,7 @@ class Driver:
     def __init__(  # noqa: PLR0917 - each is one part of the run
         self,
         backend: Backend,
-        calls: Iterator[Call],
+        calls: Iterator[Call | BatchResult],
         log: Log,
         summary: Summary,
         options: Options,
@@ -141,6 +145,9 @@ class Driver:
     def _next_chunk(self) -> list[Call]:
         chunk: list[Call] = []
         for call in self._calls:
+            if not isinstance(call, Call):
+                self._end(call)
+                continue
             chunk.append(call)
             if len(chunk) == self._backend.chunk:
                 break

@@ -1,8 +1,8 @@
 """The folder of a batch: what survives an interruption, and how it is read again.
 
 ``manifest.json`` says what runs, ``calls.jsonl`` is a copy of the input, ``journal`` has the number
-of each call before it is started, and ``results.jsonl`` a line for each call that has ended. A call in
-the journal without a line in the results may or may not have run.
+of each call before it is started, and ``results.jsonl`` a line for each call that has ended. A call
+in the journal without a line in the results may or may not have run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from struct import Struct
@@ -22,6 +24,7 @@ from rye.errors import BatchError
 
 _ENTRY = Struct("<Q")
 _PREFIX = b'{"line": '
+_OUTCOME = re.compile(rb'"outcome": "(\w+)"')
 _VERSION = 1
 _READ_SIZE = 1024 * 1024
 
@@ -126,6 +129,16 @@ class BatchFolder:
             for line in lines:
                 if line.endswith(b"\n"):
                     yield json.loads(line)
+
+    def outcomes(self) -> Counter[str]:
+        """How many calls ended in each way."""
+        found: Counter[str] = Counter()
+        with (self.path / "results.jsonl").open("rb") as lines:
+            for line in lines:
+                # A quote inside an id is escaped, so this is the field.
+                if line.endswith(b"\n") and (outcome := _OUTCOME.search(line)) is not None:
+                    found[outcome[1].decode()] += 1
+        return found
 
     def state(self, count: int) -> tuple[bytearray, bytearray]:
         """Which lines were started, and which have ended; a bit for each, from 1."""

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FORMAT = 4
+FORMAT = 5
 """Increase this when entries get another meaning without a new version of Rye."""
 MAX_ENTRY_BYTES = 64 * 1024
 MAX_ENTRIES = 4096

@@ -92,7 +92,7 @@ def definition(entry: CatalogueEntry, format: Format, *, name: str = "") -> dict
         return {
             "name": name or mcp_name(entry.item_id),
             "description": entry.description,
-            "inputSchema": input_schema(entry),
+            "inputSchema": {**_examples(entry), **input_schema(entry)},
             "annotations": _hints(entry.annotations),
         }
     if format == "openai":
@@ -109,6 +109,12 @@ def definitions(entries: Iterable[CatalogueEntry], format: Format) -> list[dict[
         named = by_mcp_name(entries)
         return [definition(entry, format, name=name) for name, entry in named.items()]
     return [definition(entry, format) for entry in entries]
+
+
+def _examples(entry: CatalogueEntry) -> dict[str, Any]:
+    """The example calls of the author, as the keyword of JSON Schema."""
+    params = [dict(one.get("params", {})) for one in entry.examples]
+    return {"examples": params} if params else {}
 
 
 def _function(entry: CatalogueEntry, name: str) -> dict[str, Any]:

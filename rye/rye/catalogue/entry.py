@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 SpaceName = str
@@ -56,6 +56,10 @@ class CatalogueEntry(NamedTuple):
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
     fault: str
     """Why the file cannot be read and what to do; empty if it can."""
+    examples: Sequence[Mapping[str, Any]] = ()
+    """Example calls: ``params``, and optionally ``expect``."""
+    stdin: bool = False
+    """True if the tool reads the stdin of `rye run`."""
 
     @property
     def is_tool(self) -> bool:

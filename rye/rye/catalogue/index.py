@@ -28,7 +28,7 @@ FolderStamps = tuple[tuple[str, Stamp], ...]
 Row = tuple[Summary, bool, FileStamp | None]
 """The first three fields of an :class:`IndexRecord`."""
 
-_NO_DETAIL = "[null, {}]"
+_NO_DETAIL = "[null, {}, [], false]"
 _FIELDS = len(Texts._fields)
 
 
@@ -41,7 +41,7 @@ class IndexRecord(NamedTuple):
     stamp: FileStamp | None
     """``None`` if a later change might keep the stamp; the file is read again next time."""
     detail: str
-    """Schema and annotations as one line of JSON, decoded only when needed."""
+    """Schema, annotations, examples and ``stdin`` as one line of JSON, decoded only when needed."""
     texts: Texts
     """The texts that a search looks through."""
 
@@ -84,7 +84,10 @@ def read_record(resolution: Resolution) -> IndexRecord | None:
         summary = _summary(resolution, fault=str(error))
         return IndexRecord(summary, False, stamp, _NO_DETAIL, texts_of(summary, None))
     summary = _summary(resolution, metadata)
-    detail = json.dumps([metadata.config_schema, metadata.annotations], default=dict)
+    detail = json.dumps(
+        [metadata.config_schema, metadata.annotations, metadata.examples, metadata.stdin],
+        default=dict,
+    )
     texts = texts_of(summary, metadata.config_schema)
     return IndexRecord(summary, metadata.tool_type == "library", stamp, detail, texts)
 
@@ -220,6 +223,6 @@ class Index:
 
 def entry_of(summary: Summary, detail: str) -> CatalogueEntry:
     """Combine a summary and its line of details."""
-    schema, annotations = json.loads(detail)
+    schema, annotations, examples, stdin = json.loads(detail)
     fields: tuple[Any, ...] = summary
-    return CatalogueEntry._make((*fields[:-1], schema, annotations, summary.fault))
+    return CatalogueEntry._make((*fields[:-1], schema, annotations, summary.fault, examples, stdin))

@@ -68,6 +68,15 @@ def _dispatch(arguments: Sequence[str]) -> int:
             from rye.cli.run.run import run
 
             return run(request, Invocation())
+    if arguments[:1] == ["history"]:
+        from rye.cli.history.request import parse_without_click as parse_list
+
+        listing = parse_list(arguments[1:])
+        if listing is not None:
+            from rye.cli.history.listing import list_runs
+            from rye.cli.invocation import Invocation
+
+            return list_runs(listing, Invocation())
     from rye.cli.app import main as run_click_command
 
     return run_click_command(list(arguments))

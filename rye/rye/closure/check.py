@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lilux.record import Record
@@ -44,9 +44,14 @@ class Plan(Record, frozen=True):
 
 def plan_of(manifest: Manifest) -> Plan:
     """The plan of every copy of a closure."""
-    names: dict[str, set[str]] = {"": {MANIFEST}}
+    return plan_for(manifest.files, (MANIFEST,))
+
+
+def plan_for(contents: Sequence[ClosureFile], others: Sequence[str]) -> Plan:
+    """The plan of a folder with these files, and with ``others``, which are not compared."""
+    names: dict[str, set[str]] = {"": set(others)}
     files: dict[str, list[tuple[str, int, ClosureFile]]] = {}
-    for index, one in enumerate(manifest.files):
+    for index, one in enumerate(contents):
         if one.place is None:
             continue
         folder, _, name = one.place.rpartition("/")

@@ -49,6 +49,8 @@ MARKER = "marker"
 RUNTIME = "runtime"
 """The file of a runtime or of the primitive."""
 RUNTIME_LIBRARY = "runtime_library"
+RUNTIME_DATA = "runtime_data"
+"""A file that the library of a runtime reads, in the signed list of the runtime's ``files``."""
 PROJECT = "project"
 """A file of the project in ``pins``. It runs where it is, and is not copied."""
 
@@ -56,7 +58,7 @@ FOLDERS = {
     **dict.fromkeys((TOOL, LIBRARY, DATA, MARKER), "tool"),
     ANCHOR: "anchor",
     RUNTIME: "runtime",
-    RUNTIME_LIBRARY: "lib",
+    **dict.fromkeys((RUNTIME_LIBRARY, RUNTIME_DATA), "lib"),
 }
 """The folder of the copy that has the files of a role."""
 

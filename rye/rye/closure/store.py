@@ -41,6 +41,8 @@ class Copy(Record, frozen=True, kw_only=True):
     root: str
     note: str = ""
     """Why it is only temporary; empty for one in the store."""
+    is_new: bool = False
+    """True if it was made for this call."""
 
 
 class StoredClosure(Record, frozen=True, kw_only=True):
@@ -123,16 +125,17 @@ class ClosureStore:
 
     def _made(self, closure: Closure, plan: Plan, read: Mapping[int, str]) -> Copy:
         try:
-            return Copy(root=self._write(closure, plan, read))
+            return Copy(root=self._write(closure, plan, read), is_new=True)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             note = f"{self.folder} cannot be used ({reason}); a temporary copy of the tool ran"
-        return Copy(root=self._temporary_copy(closure, plan, read), note=note)
+        return Copy(root=self._temporary_copy(closure, plan, read), note=note, is_new=True)
 
     def _write(self, closure: Closure, plan: Plan, read: Mapping[int, str]) -> str:
         """Write the copy; return its path. Raises ``OSError`` and :class:`ClosureError`."""
         from lilux.files.folder_lock import FolderLock
 
+        from rye.closure.pruning import prune_daily
         from rye.closure.writer import PATIENCE, prepare_folder, put_copy
 
         self._usable = None
@@ -144,6 +147,7 @@ class ClosureStore:
                 put_copy(root, closure, plan)
                 if not is_intact(root, plan, read):
                     raise OSError(f"{root} was changed by another program")
+                prune_daily(self.folder)
         return root
 
     def _temporary_copy(self, closure: Closure, plan: Plan, read: Mapping[int, str]) -> str:

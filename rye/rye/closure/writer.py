@@ -28,17 +28,23 @@ def put_copy(root: str, closure: Closure, plan: Plan) -> None:
     new = f"{folder}/.{os.urandom(8).hex()}.tmp"
     try:
         _write_copy(new, closure, plan, contents)
-        if os.path.lexists(root):
-            # A folder cannot replace another one that is not empty.
-            old = f"{folder}/.{os.urandom(8).hex()}.tmp"
-            os.rename(root, old)  # noqa: PTH104 - texts
-            os.rename(new, root)  # noqa: PTH104 - texts
-            remove_copy(old)
-        else:
-            os.rename(new, root)  # noqa: PTH104 - texts
+        move_copy(new, root)
     except BaseException:
         remove_copy(new)
         raise
+
+
+def move_copy(new: str, root: str) -> None:
+    """Give a folder its final name; one that has it is removed."""
+    old = f"{os.path.dirname(root)}/.{os.urandom(8).hex()}.tmp"  # noqa: PTH120 - texts
+    try:
+        # A folder cannot replace another one that is not empty.
+        os.rename(root, old)  # noqa: PTH104 - texts
+    except FileNotFoundError:
+        old = ""
+    os.rename(new, root)  # noqa: PTH104 - texts
+    if old:
+        remove_copy(old)
 
 
 def _verified_bytes(closure: Closure) -> dict[str, bytes]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rye.context import Context
 from rye.errors import NoMetadataError, RyeError
 from rye.executor.chain.build import Chain
+from rye.executor.chain.snapshot import Library
 from rye.executor.config.author_lines import (
     accept_command,
     permissions_advice,
@@ -26,14 +27,10 @@ _FOUNDATIONS = ("primitive", "runtime", "library")
 class Checked(NamedTuple):
     """The result for one tool."""
 
-    item_id: str
     error: RyeError | None = None
     warnings: tuple[str, ...] = ()
-
-    @property
-    def state(self) -> str:
-        """``ok``, ``warning`` or ``error``."""
-        return "error" if self.error else "warning" if self.warnings else "ok"
+    chain: Chain = ()
+    """The verified chain; empty if there is an error."""
 
 
 class Checking:
@@ -41,6 +38,15 @@ class Checking:
 
     def __init__(self, context: Context) -> None:
         self._preparer = Preparer(context, PRIMITIVE_MAP)
+
+    @property
+    def library(self) -> Library:
+        """The spaces and the trust store."""
+        return self._preparer.library
+
+    def environment(self, chain: Chain) -> Mapping[str, str]:
+        """The environment of a call; raises the errors of a missing interpreter."""
+        return self._preparer.environments.resolve(chain).env
 
     def project_items(self) -> Iterable[str]:
         """The ids of the tools of the project; files without metadata are left out."""
@@ -61,9 +67,9 @@ class Checking:
             verified = Preparation(self._preparer, item_id, options).verify()
             check_command_line(verified.chain, self._preparer.context)
             self._require_lockfile(verified)
-            return Checked(item_id, None, tuple(self._warnings(verified)))
+            return Checked(None, tuple(self._warnings(verified)), verified.chain)
         except RyeError as error:
-            return Checked(item_id, error)
+            return Checked(error)
 
     def _require_lockfile(self, verified: VerifiedChain) -> None:
         tool = verified.chain[0]

@@ -109,13 +109,28 @@ def check_before_signing(item_id: str, path: Path, root: Path, library: Library)
     without metadata is a helper of a tool; without a chain yet, only the metadata is checked.
     """
     snapshot = library.snapshot()
-    space = next((one for one in snapshot.resolver.spaces if one.root == root), None)
-    found = Resolution(item_id=item_id, path=path, space=space or Space(name="project", root=root))
-    chain: list[ChainElement] = []
+    found = resolution_of(item_id, path, root, snapshot)
     try:
         snapshot.metadata(found)
     except NoMetadataError:
         return
+    chain = unverified_chain(found, snapshot)
+    if chain:
+        check_command_line(chain, library.context)
+
+
+def resolution_of(item_id: str, path: Path, root: Path, snapshot: Snapshot) -> Resolution:
+    """A file of a space as if ``item_id`` were resolved to it."""
+    space = next((one for one in snapshot.resolver.spaces if one.root == root), None)
+    return Resolution(item_id=item_id, path=path, space=space or Space(name="project", root=root))
+
+
+def unverified_chain(found: Resolution, snapshot: Snapshot) -> tuple[ChainElement, ...]:
+    """The chain as it is declared, whoever signed it: for advice, never to run it.
+
+    Empty if an element is missing or cannot be read.
+    """
+    chain: list[ChainElement] = []
     try:
         while True:
             metadata = snapshot.metadata(found)
@@ -133,8 +148,8 @@ def check_before_signing(item_id: str, path: Path, root: Path, library: Library)
             found = snapshot.resolve(metadata.executor_id, found.space)
         runtime_lib(chain)
     except RyeError:
-        return
-    check_command_line(chain, library.context)
+        return ()
+    return tuple(chain)
 
 
 def _reached(tool: Resolution, snapshot: Snapshot) -> list[Resolution]:

@@ -137,7 +137,7 @@ def _seen(call: PreparedCall, accesses: Sequence[Access], preparer: Preparer, tm
             call.environment,
             call.config,
             context=context,
-            copy=call.placement.root,
+            own=call.placement.folders,
         )
 
     keeps = confiner(Permissions()).profile.keeps

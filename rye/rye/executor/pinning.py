@@ -13,6 +13,7 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from lilux.primitives.errors import LiluxError
+from lilux.primitives.lockfile import Lockfile
 
 from rye.context import Context
 from rye.errors import (
@@ -26,7 +27,7 @@ from rye.executor.chain.snapshot import Snapshot
 from rye.executor.config.programs import outside_programs
 from rye.executor.locks.file import StoredLock, pinned_content
 from rye.executor.locks.folder import SUFFIX
-from rye.executor.locks.pins import CheckState, PinCheck, Pinned, PinState, pinned
+from rye.executor.locks.pins import CheckState, PinCheck, Pinned, PinState, follows, pinned
 from rye.executor.run.prepare import CallOptions, Preparation, Preparer, VerifiedChain
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.spaces.ids import check_item_id
@@ -66,15 +67,63 @@ class Locking:
         )
         return pinned(made, PinState.CREATED)
 
+    def follow(self, signed: Mapping[str, str]) -> Iterator[Pinned]:
+        """Update the pins that differ from the files only by what their author just signed again.
+
+        ``signed`` maps the content hash of each file to the one that the same key signed before;
+        to an empty text if there was none. A pin that differs in any other way stays as it is: a
+        runtime, say, that was changed by somebody else in the meantime must be reviewed.
+        """
+        replaced_hashes = set(signed.values()) - {""}
+        for path in self.lockfiles():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if any(old in text for old in replaced_hashes):
+                yield from self._followed(path, signed)
+
+    def _followed(self, path: Path, signed: Mapping[str, str]) -> Iterator[Pinned]:
+        item_id = self._name_of(path)[0]
+        try:
+            old = self._lockfiles.find(item_id)
+            options = CallOptions(use_lockfile=False)
+            verified = Preparation(self._preparer, item_id, options).verify()
+        except RyeError:
+            return  # reported by the next call
+        made = self._made(verified)
+        if old is None or old.path != path or not follows(old.lockfile, made, signed):
+            return
+        stored = StoredLock(path=self._lockfiles.replace_lockfile(made), lockfile=made)
+        yield pinned(stored, PinState.UPDATED, old)
+
+    def follow_removal(self, content_hash: str) -> Iterator[Pinned]:
+        """Update the pins that differ from the files only by a file that was removed."""
+        for path in self.lockfiles():
+            if content_hash in path.read_text(encoding="utf-8", errors="replace"):
+                yield from self._followed(path, {})
+
+    def pinned_items(self) -> tuple[str, ...]:
+        """The ids of the pinned tools of the project that exist, sorted."""
+        found = dict.fromkeys([self._name_of(path)[0] for path in self.lockfiles()])
+        return tuple([item_id for item_id in found if self._exists(item_id)])
+
+    def _exists(self, item_id: str) -> bool:
+        try:
+            return self._library.resolver.resolve(item_id).item_id == item_id
+        except RyeError:
+            return False
+
     def lockfiles(self) -> tuple[Path, ...]:
         """Every lockfile of the project, sorted by path."""
         return tuple(_lockfiles_below(self._root / "lockfiles"))
 
     def check(self, path: Path) -> PinCheck:
         """Check one of :meth:`lockfiles` against the current files; a mismatch is not raised."""
+        item_id, version = self._name_of(path)
+        return self._checked(path, item_id, version, self._library.snapshot())
+
+    def _name_of(self, path: Path) -> tuple[str, str]:
         name = path.relative_to(self._root / "lockfiles").as_posix().removesuffix(SUFFIX)
         item_id, _, version = name.rpartition("@")
-        return self._checked(path, item_id, version, self._library.snapshot())
+        return item_id, version
 
     def unpin(self, item_id: str) -> tuple[Path, ...]:
         """Remove the project's lockfiles of a tool, which need not exist.
@@ -105,13 +154,16 @@ class Locking:
             env = context.environ
         return outside_programs(verified.chain, verified.anchor, context, env)
 
-    def _updated(self, verified: VerifiedChain) -> Pinned:
-        made = self._lockfiles.create_lockfile(
+    def _made(self, verified: VerifiedChain) -> Lockfile:
+        return self._lockfiles.create_lockfile(
             verified.chain,
             verified.dependencies,
             self._programs(verified),
             verified.closure.digest,
         )
+
+    def _updated(self, verified: VerifiedChain) -> Pinned:
+        made = self._made(verified)
         before = self._lockfiles.paths_of(made.root.tool_id)
         try:
             old = self._lockfiles.find(made.root.tool_id)

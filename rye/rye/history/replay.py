@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -21,11 +22,12 @@ from lilux.primitives.integrity import canonical_json
 from lilux.record import replaced
 
 from rye.context import Context
-from rye.errors import HistoryError, ParameterError
+from rye.errors import HistoryError, ParameterError, RyeError
 from rye.executor.run.blocking import BlockingExecutor
 from rye.executor.run.confine import Widening
 from rye.executor.run.prepare import CallOptions, Preparation, PreparedCall, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP
+from rye.executor.run.recorded import program_of
 from rye.executor.run.result import ExecutionResult
 from rye.history.comparison import (
     Difference,
@@ -36,11 +38,13 @@ from rye.history.comparison import (
 )
 from rye.history.envelope import Envelope
 from rye.history.store import History, opened
+from rye.history.stored_tool import stored_tool
 from rye.items.permissions import joined, permissions_from_json, permissions_to_json
 from rye.recording.digests import SECRET, Secrets, digest
 from rye.recording.interpreters import described
 from rye.recording.record import CLI, Caller
 from rye.spaces.ids import SUBPROCESS
+from rye.spaces.model import SpaceName
 
 _SAME = ("stdout", "stderr", "body")
 
@@ -51,6 +55,7 @@ class Recorded(NamedTuple):
     run_id: str
     item: str
     closure: str
+    space: SpaceName
     project: str
     """Empty if it is not known, as from a receipt."""
     parameters_sha256: str
@@ -108,6 +113,7 @@ def _recorded(
         run_id=fields["id"],
         item=fields["item"],
         closure=fields.get("closure") or "",
+        space=fields.get("space") or "project",
         project=project,
         parameters_sha256=parameters,
         values=values,
@@ -133,13 +139,36 @@ class Replay:
         self.result: ExecutionResult | None = None
         self._parameters: Mapping[str, Any] | None = None
         self._widening: Widening | None = None
+        self._resources = ExitStack()
         self._preparer = Preparer(context, PRIMITIVE_MAP)
-        self._executor = BlockingExecutor(context, start_helper=False)
+        self._executor = BlockingExecutor(context, start_helper=False, preparer=self._preparer)
+        self._stored = False
         self._call: PreparedCall | None = None
 
     def __enter__(self) -> Self:
-        self._executor.__enter__()
+        recorded = self.recorded
+        space = self._resources.enter_context(
+            stored_tool(recorded.closure, recorded.item, recorded.space, self.context)
+        )
+        if space is not None:
+            preparer = Preparer(self.context, PRIMITIVE_MAP, own=(space,))
+            if self._gives_closure(preparer):
+                self._stored = True
+                self._preparer = preparer
+                self._executor = BlockingExecutor(
+                    self.context, start_helper=False, preparer=preparer
+                )
+        self._resources.enter_context(self._executor)
         return self
+
+    def _gives_closure(self, preparer: Preparer) -> bool:
+        """True if the stored tool, on the runtimes of this machine, is the closure that ran."""
+        options = CallOptions(use_lockfile=False)
+        try:
+            verified = Preparation(preparer, self.recorded.item, options).verify()
+        except RyeError:
+            return False
+        return verified.closure.digest == self.recorded.closure
 
     def __exit__(
         self,
@@ -147,7 +176,7 @@ class Replay:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._executor.__exit__(kind, error, traceback)
+        self._resources.close()
 
     @property
     def executor(self) -> BlockingExecutor:
@@ -190,9 +219,10 @@ class Replay:
                 f"run {recorded.run_id} ran nothing: it ended with {recorded.ending['outcome']}",
                 hint="repeat a run that has a closure",
             )
-        self._call = call = Preparation(
-            self._preparer, recorded.item, CallOptions(unenforced="warn")
-        ).prepare(self._parameters)
+        # The digest of the closure is a stricter pin than a lockfile, which may have moved on.
+        options = CallOptions(unenforced="warn", use_lockfile=not self._stored)
+        preparation = Preparation(self._preparer, recorded.item, options)
+        self._call = call = preparation.prepare(self._parameters)
         if call.closure.digest != recorded.closure:
             return Difference(
                 "closure",
@@ -219,6 +249,7 @@ class Replay:
         self.result = result = self._executor.execute(
             self.recorded.item,
             self._parameters,
+            use_lockfile=not self._stored,
             on_output=note,
             widening=self._widening,
             unenforced="warn",
@@ -283,10 +314,8 @@ class Replay:
     def _machine_difference(self, call: PreparedCall) -> Difference | None:
         if call.config.primitive_id != SUBPROCESS:
             return None
-        from rye.executor.run.recorded import Recorder
-
         config = call.config.config
-        program = Recorder(self._preparer).program(config["command"], config["env"])
+        program = program_of(config["command"], config["env"])
         found = described(program, str(self.context.project_path))
         return interpreter_difference(self.recorded.interpreter, found) or environment_difference(
             self.recorded.environment, tuple(config["env"])

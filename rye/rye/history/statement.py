@@ -17,6 +17,7 @@ PREDICATE = "urn:rye:run:v1"
 _COPIED = (
     "item",
     "version",
+    "space",
     "closure",
     "chain",
     "signers",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from rye.cache.disk import cache_of
 from rye.context import Context
 from rye.errors import HistoryError, RunNotFoundError
 from rye.recording.database import DATABASE, open_database
@@ -86,7 +87,9 @@ def opened(context: Context) -> Iterator[History]:
     A spool that cannot be moved is a note. Raises :class:`HistoryError` if the database cannot be
     read.
     """
-    settings = HistoryConfig(context).current()
+    cache = cache_of(context.user_space)
+    settings = HistoryConfig(context, cache).current()
+    cache.flush()
     folder = history_folder(context.user_space)
     notes: list[str] = []
     try:

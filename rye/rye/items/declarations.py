@@ -28,7 +28,11 @@ _MAX_PLACE = 200
 TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
 LISTS = ("inputs", "outputs")
-NAMES = (*TEXTS, "executor_id", *MAPPINGS, *LISTS, "child_constraints", "permissions", "pins")
+FLAGS = ("stdin",)
+OTHERS = ("executor_id", "child_constraints", "permissions", "pins", "files", "examples")
+NAMES = (*TEXTS, *MAPPINGS, *LISTS, *FLAGS, *OTHERS)
+
+EXAMPLE_KEYS = ("params", "expect")
 
 # The version is part of the name of a lockfile.
 VERSION = r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}"
@@ -153,6 +157,10 @@ def _text(value: object, where: str) -> tuple[object, str]:
     return value, "" if isinstance(value, str) else _expected("text", value, where)
 
 
+def _flag(value: object, where: str) -> tuple[object, str]:
+    return value, "" if isinstance(value, bool) else _expected("true or false", value, where)
+
+
 def _version(value: object, where: str) -> tuple[object, str]:
     if not isinstance(value, str):
         return value, _expected("text in quotes", value, where)
@@ -197,6 +205,28 @@ def _pins(value: object, where: str) -> tuple[object, str]:
     return texts, ""
 
 
+def _examples(value: object, where: str) -> tuple[object, str]:
+    """Example calls: the parameters, and what is expected of the result."""
+    if not isinstance(value, list):
+        return value, _expected("a list of examples", value, where)
+    for index, entry in enumerate(value):
+        inside = f"{where}[{index}]"
+        if not isinstance(entry, dict):
+            return value, _expected("a mapping", entry, inside)
+        unknown = [key for key in entry if key not in EXAMPLE_KEYS]
+        if unknown:
+            return value, f"expected params or expect, got '{unknown[0]}' in '{inside}'"
+        if not isinstance(entry.get("params", {}), dict):
+            return value, _expected("a mapping", entry["params"], f"{inside}.params")
+    return tuple(value), ""
+
+
+def _files(value: object, where: str) -> tuple[object, str]:
+    """Globs relative to the folder of the item; none can leave it."""
+    texts, fault = _pins(value, where)
+    return texts, fault.replace("inside the project, like bin/x,", "beside it, like templates/**,")
+
+
 def _constraints(value: object, where: str) -> tuple[object, str]:
     """Bounds for any child, or item ids with bounds."""
     if not isinstance(value, dict):
@@ -228,8 +258,11 @@ _CHECKS = {
     "child_constraints": _constraints,
     "permissions": permissions_from,
     "pins": _pins,
+    "files": _files,
+    "examples": _examples,
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(MAPPINGS, _mapping),
     **dict.fromkeys(LISTS, _list_of_text),
+    **dict.fromkeys(FLAGS, _flag),
     "version": _version,
 }

@@ -37,8 +37,14 @@ class Metadata(Record, frozen=True, kw_only=True):
     """Item id or :data:`ANY_CHILD` → ``min_version`` and ``max_version``, both inclusive."""
     pins: tuple[str, ...] = ()
     """Globs of files below the project that run with the item and are pinned, not signed."""
+    examples: tuple[Mapping[str, Any], ...] = ()
+    """Example calls: ``params``, and optionally ``expect``, which ``rye test`` compares."""
+    files: tuple[str, ...] = ()
+    """Globs of data beside the item, which the tool reads and a signed list covers."""
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
+    stdin: bool = False
+    """A tool reads the stdin of its caller; a runtime passes it on. See ``run/stdin.py``."""
     permissions: Permissions | None = None
     """``None`` means that the tool is not confined."""
 
@@ -97,4 +103,4 @@ def metadata_from_json(values: Any) -> Metadata | None:
 
 
 _METADATA_FIELDS = frozenset(Metadata.__annotations__)
-_LISTS = ("inputs", "outputs", "pins")
+_LISTS = ("inputs", "outputs", "pins", "files", "examples")

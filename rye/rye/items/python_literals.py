@@ -19,6 +19,8 @@ NAMES: Mapping[str, str] = {
     "__executor_id__": "executor_id",
     "__category__": "category",
     "__tool_description__": "description",
+    # Not STDIN, which scripts use for other things.
+    "__stdin__": "stdin",
     "CONFIG_SCHEMA": "config_schema",
     "ENV_CONFIG": "env_config",
     "CONFIG": "config",
@@ -28,6 +30,8 @@ NAMES: Mapping[str, str] = {
     "OUTPUTS": "outputs",
     "CHILD_CONSTRAINTS": "child_constraints",
     "PINS": "pins",
+    "FILES": "files",
+    "EXAMPLES": "examples",
     "ANNOTATIONS": "annotations",
     "PERMISSIONS": "permissions",
 }

@@ -24,9 +24,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def description_from(tree: ast.Module) -> str:
-    """The first paragraph of the docstring of ``main``, or else of the module."""
-    function = main_function(tree)
-    texts = [] if function is None else [ast.get_docstring(function, clean=False)]
+    """The first paragraph of the docstring of the function that is called, or of the module."""
+    called = [main_function(tree), *_executes(tree)]
+    texts = [ast.get_docstring(one, clean=False) for one in called if one is not None]
     texts.append(ast.get_docstring(tree, clean=False))
     return next(filter(None, [read_docstring(text).summary for text in texts]), "")
 
@@ -70,6 +70,11 @@ def main_function(tree: ast.Module) -> Function | None:
         elif found is not None and _binds_main(statement):
             return None
     return found
+
+
+def _executes(tree: ast.Module) -> list[Function]:
+    found = [one for one in tree.body if isinstance(one, Function)]
+    return [one for one in found if one.name == "execute"]
 
 
 def aliases_of(tree: ast.Module) -> Mapping[str, ast.expr]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rye.mcp.budget import MIN_BUDGET
 from rye.mcp.protocol.types import Tool, ToolAnnotations
 
-SEARCH, SHOW, EXECUTE, SIGN = "search", "show", "execute", "sign"
+SEARCH, SHOW, EXECUTE, OUTPUT, SIGN = "search", "show", "execute", "output", "sign"
 
 INSTRUCTIONS: Final = """\
 Rye runs signed tools from a project's .ai/tools directory. Most of them are not listed here. Find
@@ -95,6 +96,11 @@ _EXECUTE_TOOL = Tool(
                 "type": "boolean",
                 "description": "Run all checks and return the plan, but do not run the tool.",
             },
+            "max_output": {
+                "type": "integer",
+                "minimum": MIN_BUDGET,
+                "description": "Characters of output to return at most; more can be read later.",
+            },
         },
         "item_id",
     ),
@@ -102,6 +108,28 @@ _EXECUTE_TOOL = Tool(
     annotations=ToolAnnotations(
         read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
     ),
+)
+
+_OUTPUT_TOOL = Tool(
+    name=OUTPUT,
+    title="Read cut output",
+    description="Read lines of an output that was cut; its id is in the first line of the result.",
+    input_schema=_schema(
+        {
+            "id": {"type": "string", "minLength": 1},
+            "stream": {"type": "string", "enum": ["stdout", "stderr"], "default": "stdout"},
+            "offset": {"type": "integer", "minimum": 0, "description": "Lines to skip."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 200},
+            "grep": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Only lines that contain this text.",
+            },
+            "tail": {"type": "integer", "minimum": 1, "maximum": 10_000},
+        },
+        "id",
+    ),
+    annotations=_READ_ONLY,
 )
 
 _SIGN_TOOL = Tool(
@@ -115,10 +143,10 @@ _SIGN_TOOL = Tool(
 )
 
 # Item names that are never listed, even if signing is not allowed.
-RESERVED: Final = frozenset({SEARCH, SHOW, EXECUTE, SIGN})
+RESERVED: Final = frozenset({SEARCH, SHOW, EXECUTE, OUTPUT, SIGN})
 
 
 def builtin_tools(*, allow_sign: bool) -> tuple[Tool, ...]:
     """Return the definitions, in the order in which an agent needs them."""
-    tools = (_SEARCH_TOOL, _SHOW_TOOL, _EXECUTE_TOOL)
+    tools = (_SEARCH_TOOL, _SHOW_TOOL, _EXECUTE_TOOL, _OUTPUT_TOOL)
     return (*tools, _SIGN_TOOL) if allow_sign else tools

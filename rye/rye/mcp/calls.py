@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, ParameterError, RyeError
+from rye.items.user_config import UserConfig
 from rye.mcp.accounting import Accounting
-from rye.mcp.builtin_tools import EXECUTE, SEARCH, SHOW
-from rye.mcp.content import error_content, result_content, success
+from rye.mcp.budget import budget_of
+from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
+from rye.mcp.content import Presenter
 from rye.mcp.notifications import CallNotifier, LogLevels
 from rye.mcp.open_calls import OpenCall, OpenCalls
+from rye.mcp.outputs import Outputs
 from rye.mcp.protocol.errors import ProtocolError
 from rye.mcp.settings import ServerSettings
 from rye.mcp.tool_list import CatalogueReader, ToolList
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
     from rye.catalogue.entry import CatalogueEntry
     from rye.executor.run.execute import PrimitiveExecutor
+    from rye.executor.run.prepare import PreparedCall
+    from rye.mcp.approval.approver import Approver
     from rye.mcp.protocol.types import (
         CallToolParams,
         CallToolResult,
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from rye.mcp.request import Request
 
 _DEFAULT_LIMIT = 10
+_NOTE_ROOM = 200
 _NEEDED_BY_CALLS = (
     "lilux.primitives.subprocess.primitive",
     "rye.catalogue.catalogue",
@@ -54,7 +60,17 @@ class Calls:
         self._executor: PrimitiveExecutor | None = None
         self.levels = LogLevels()
         self.running = OpenCalls()
+        self.outputs = Outputs()
+        self._present = Presenter(self.outputs)
+        self._user_config = UserConfig(context)
+        self._builtin: Mapping[str, Callable[..., Awaitable[Any]]] = {
+            SEARCH: self._search,
+            SHOW: self._show,
+            OUTPUT: self._output,
+            SIGN: self._sign,
+        }
         self.accounting = Accounting(context, receipts=settings.receipts)
+        self._approver: Approver | None = None
 
     async def call(
         self, request: Request, params: CallToolParams
@@ -78,18 +94,12 @@ class Calls:
             _require_valid(builtin, arguments)
             if builtin.name == EXECUTE:
                 return await self._begin(request, params, arguments)
-            return success(await self._use(builtin, arguments))
+            serve = self._builtin[builtin.name]
+            return self._present.success(await serve(**arguments))
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - its text may contain values
-            return error_content(error)
-
-    async def _use(self, builtin: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-        if builtin.name == SEARCH:
-            return await self._search(**arguments)
-        if builtin.name == SHOW:
-            return await self._show(**arguments)
-        return await asyncio.to_thread(self._sign, **arguments)
+            return self._present.error(error)
 
     async def warm_up(self) -> None:
         """Import the modules that calls need, in a thread."""
@@ -102,6 +112,7 @@ class Calls:
         if self._executor is not None:
             await self._executor.aclose()
         await self.accounting.aclose()
+        self.outputs.close()
 
     async def _begin(
         self, request: Request, params: CallToolParams, arguments: Mapping[str, Any]
@@ -114,12 +125,15 @@ class Calls:
         self,
         call: OpenCall,
         item_id: str,
+        *,
         parameters: Mapping[str, Any] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - of the tool, not of this function
         dry_run: bool = False,
+        max_output: int | None = None,
     ) -> CallToolResult:
         from rye.mcp.listener import ClientListener
 
+        budget = budget_of(self._user_config, max_output)
         if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
         notifier = CallNotifier(call, item_id, lines=self.levels.wants_lines(call))
@@ -136,9 +150,25 @@ class Calls:
                 on_output=notifier.on_output if notifier.wanted else None,
                 listener=ClientListener(call, notifier),
                 caller=self.accounting.caller(call, item_id),
+                approve=lambda prepared: self._approve(call, prepared),
             )
         self.accounting.note(result)
-        return result_content(result)
+        return self._present.result(result, budget, version=call.version)
+
+    async def _output(self, **arguments: Any) -> str:
+        from rye.mcp.output_tool import output_text
+
+        budget = budget_of(self._user_config, None)
+        return await asyncio.to_thread(
+            output_text, self.outputs, **arguments, budget=budget - _NOTE_ROOM
+        )
+
+    async def _approve(self, call: OpenCall, prepared: PreparedCall) -> bool:
+        if self._approver is None:
+            from rye.mcp.approval.approver import Approver
+
+            self._approver = Approver(self._context, self._settings)
+        return await self._approver.approve(call, prepared)
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
         def look_up(catalogue: Catalogue) -> list[CatalogueEntry]:
@@ -159,7 +189,8 @@ class Calls:
 
         entry = await self._entry(item_id)
         self.accounting.show(entry)
-        example = example_parameters(entry.schema)
+        declared = [one.get("params", {}) for one in entry.examples]
+        example = declared[0] if declared else example_parameters(entry.schema)
         shown = {
             "item_id": entry.item_id,
             "description": entry.description,
@@ -169,13 +200,17 @@ class Calls:
             "input_schema": input_schema(entry),
             "annotations": definition(entry, "mcp")["annotations"],
             "example": {} if example is None else {"item_id": entry.item_id, "parameters": example},
+            "examples": [dict(one) for one in entry.examples],
             "fault": entry.fault,
         }
-        return {key: value for key, value in shown.items() if value not in ("", {})}
+        return {key: value for key, value in shown.items() if value not in ("", {}, [])}
 
-    def _sign(self, item_id: str) -> dict[str, Any]:
+    async def _sign(self, item_id: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self._sign_item, item_id)
+
+    def _sign_item(self, item_id: str) -> dict[str, Any]:
+        from rye.authoring.check import refuse_what_cannot_run
         from rye.executor.chain.snapshot import Library
-        from rye.executor.inspection import check_before_signing
         from rye.trust.operations import sign_item
 
         library = Library(self._context)
@@ -187,7 +222,7 @@ class Calls:
                 f"{found.item_id!r} belongs to the system space, which its publisher signs",
                 hint="sign only items of the project or the user",
             )
-        check_before_signing(found.item_id, found.path, found.space.root, library)
+        refuse_what_cannot_run(found.item_id, found.path, found.space.root, library)
         signed = sign_item(found.path, self._context)
         return {"item_id": found.item_id, "path": str(signed.path), "signed": True}
 

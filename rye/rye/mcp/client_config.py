@@ -65,6 +65,9 @@ def stdio_config(
         *(["--allow-sign"] if settings.allow_sign else []),
         *(f"--only={glob}" for glob in settings.only),
         *(["--confined"] if settings.confined else []),
+        *(f"--ask={glob}" for glob in settings.ask),
+        *(f"--allow={glob}" for glob in settings.allow),
+        *(f"--deny={glob}" for glob in settings.deny),
         *(["--receipts", "signed"] if settings.receipts else []),
     ]
     args = [*command[1:], "--project", str(context.project_path), "mcp", *flags]

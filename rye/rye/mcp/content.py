@@ -1,7 +1,7 @@
-"""Results and typed errors as MCP content, in text and in structured form.
+"""Results and typed errors as MCP content.
 
-Structured content is always an object, as the 2025 revisions require; any other value is put under
-``result``. The text has the same information: plain output unchanged, everything else as JSON.
+Text is sent once, as `rye run` prints it. An object is structured content too. A failure is a text
+and, as structured content, what a program needs to know about it; the output is only in the text.
 
 Values are made encodable first: an unencodable value would leave a call without its result.
 """
@@ -13,59 +13,118 @@ from typing import Any
 
 import rye.errors
 from rye.executor.run.result import ExecutionResult
+from rye.mcp.budget import DEFAULT_BUDGET, Text, fit
+from rye.mcp.outputs import Outputs
 from rye.mcp.protocol.errors import INTERNAL_ERROR, ProtocolError
-from rye.mcp.protocol.types import CallToolResult, TextContent
+from rye.mcp.protocol.types import CallToolResult, Content, ResourceLink, TextContent
 
 # Metadata of a failed call that is passed on beside its type, message and hint.
 _PASSED_ON = ("issues", "nearest", "lockfile", "return_code", "signal", "timed_out", "status_code")
 _ASK_THE_USER = "the user decides about that: show them this error"
 _OUTPUT = ("stdout", "stderr", "return_code")
 _MAX_DEPTH = 100
+# Older clients do not know links, and would reject the whole result.
+_WITHOUT_LINKS = ("2024-11-05", "2025-03-26")
 
 
-def success(data: Any, *, text: str | None = None) -> CallToolResult:
-    """Return content for a successful call; ``text`` keeps a number like ``1.10`` as printed."""
-    structured = data if isinstance(data, dict) else {"result": data}
-    return _result(_text_of(data) if text is None else text, structured)
+class Presenter:
+    """Makes the content of results, and keeps what does not fit into them."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._outputs = outputs
+
+    def result(
+        self, result: ExecutionResult, budget: int = DEFAULT_BUDGET, *, version: str = ""
+    ) -> CallToolResult:
+        """Return content for the result of a call by a client of this version."""
+        if "plan" in result.metadata and isinstance(result.data, dict):
+            # The names of the environment are many, and say nothing about this tool.
+            plan = {key: value for key, value in result.data.items() if key != "environment"}
+            return self._sent(Text(stdout=_text_of(plan)), plan, budget, version)
+        if result.success:
+            return self._sent(_success_text(result), _structured(result.data), budget, version)
+        message, hint = _for_agents(result.error or "the tool failed", result.metadata)
+        metadata = result.metadata
+        error = {
+            "type": str(metadata.get("error_type", "ToolFailed")),
+            "message": message,
+            "hint": hint,
+            **{key: metadata[key] for key in _PASSED_ON if metadata.get(key) is not None},
+        }
+        text = _failure_text(message, result)
+        return self._sent(text, {"error": error}, budget, version, is_error=True)
+
+    def error(self, error: Exception) -> CallToolResult:
+        """Return content for an exception; an unexpected one is reduced to its type and place."""
+        from rye.executor.run.failure import failure_of
+
+        outcome = failure_of(error)
+        return self.result(
+            ExecutionResult(success=False, error=outcome.error, metadata=outcome.metadata)
+        )
+
+    def success(self, data: Any) -> CallToolResult:
+        """Return content for what a built-in tool returns."""
+        return self._sent(Text(stdout=_text_of(data)), _structured(data), DEFAULT_BUDGET, "")
+
+    def _sent(
+        self,
+        text: Text,
+        structured: dict[str, Any] | None,
+        budget: int,
+        version: str,
+        *,
+        is_error: bool = False,
+    ) -> CallToolResult:
+        fitted = fit(text, budget, self._outputs)
+        content: list[Content] = [TextContent(text=encodable_text(fitted.text))]
+        if fitted.output_id and version not in _WITHOUT_LINKS:
+            for name in fitted.streams:
+                uri = f"rye://outputs/{fitted.output_id}/{name}"
+                content.append(ResourceLink(uri=uri, name=name, mime_type="text/plain"))
+        if fitted.is_cut and not is_error:
+            # An object that does not fit as text does not fit as an object either.
+            structured = None
+        return CallToolResult(
+            content=content, structured_content=_encodable(structured), is_error=is_error
+        )
 
 
-def failure(
-    message: str, *, error_type: str, hint: str = "", data: Any = None, **fields: Any
-) -> CallToolResult:
-    """Return content for a failed call, with any output that the tool produced before."""
-    error = {"type": error_type, "message": message, "hint": hint, **fields}
-    structured: dict[str, Any] = {"error": error}
-    text = message
-    if data is not None:
-        structured["data"] = data
-        output = _text_of(data)
-        text = f"{message}\n\n{output}" if output else message
-    return _result(text, structured, is_error=True)
+def _structured(data: Any) -> dict[str, Any] | None:
+    return data if isinstance(data, dict) and tuple(data) != _OUTPUT else None
 
 
-def result_content(result: ExecutionResult) -> CallToolResult:
-    """Return content for the result of a call."""
-    if result.success:
-        return success(result.data, text=result.metadata.get("stdout"))
-    metadata = result.metadata
-    message, hint = _for_agents(result.error or "the tool failed", metadata)
-    return failure(
-        message,
-        error_type=str(metadata.get("error_type", "ToolFailed")),
-        hint=hint,
-        data=result.data,
-        **{key: metadata[key] for key in _PASSED_ON if metadata.get(key) is not None},
-    )
+def _success_text(result: ExecutionResult) -> Text:
+    not_kept = sum(result.metadata.get("truncated", {}).values()) if _is_output(result) else 0
+    if _is_output(result):
+        return Text(stdout=result.data["stdout"], stderr=result.data["stderr"], not_kept=not_kept)
+    printed = result.metadata.get("stdout")
+    if isinstance(result.data, str):
+        # As a runtime returns text: as one JSON string.
+        line_end = "" if printed is None or result.data.endswith("\n") else "\n"
+        return Text(stdout=result.data + line_end)
+    return Text(stdout=printed or _text_of(result.data))
 
 
-def error_content(error: Exception) -> CallToolResult:
-    """Return content for an exception; an unexpected one is reduced to its type and location."""
-    from rye.executor.run.failure import failure_of
+def _failure_text(message: str, result: ExecutionResult) -> Text:
+    """Say each thing once: the last line of stderr is also part of the message."""
+    if result.data is None:
+        return Text(message)
+    if not _is_output(result):
+        return Text(message, stdout=_text_of(result.data))
+    stdout, stderr = str(result.data["stdout"]), str(result.data["stderr"])
+    lines = stderr.rstrip().splitlines()
+    last = lines[-1].strip() if lines else ""
+    if last and message.endswith(f": {last}"):
+        message = message.removesuffix(f": {last}")
+    elif last and last in message:
+        stderr = "\n".join(lines[:-1])
+    not_kept = sum(result.metadata.get("truncated", {}).values())
+    return Text(message, stdout, stderr, not_kept)
 
-    outcome = failure_of(error)
-    return result_content(
-        ExecutionResult(success=False, error=outcome.error, metadata=outcome.metadata)
-    )
+
+def _is_output(result: ExecutionResult) -> bool:
+    return isinstance(result.data, Mapping) and tuple(result.data) == _OUTPUT
 
 
 def protocol_error(error: Exception) -> ProtocolError:
@@ -93,23 +152,8 @@ def encodable_text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _result(text: str, structured: Any, *, is_error: bool = False) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(text=encodable_text(text))],
-        structured_content=_encodable(structured),
-        is_error=is_error,
-    )
-
-
 def _text_of(data: Any) -> str:
-    if isinstance(data, str):
-        return data
-    if isinstance(data, Mapping) and tuple(data) == _OUTPUT:
-        stdout, stderr = str(data["stdout"]), str(data["stderr"])
-        if not stderr.strip():
-            return stdout
-        return f"{stdout.rstrip()}\n\nstderr:\n{stderr}".lstrip()
-    return _json_text(data)
+    return data if isinstance(data, str) else _json_text(data)
 
 
 def _encodable(value: Any, *, depth: int = 0) -> Any:

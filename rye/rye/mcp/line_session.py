@@ -165,6 +165,10 @@ class _LineRequest:
         return self._call.era
 
     @property
+    def version(self) -> str:
+        return self._call.version
+
+    @property
     def meta(self) -> RequestMeta:
         return self._call.meta
 

@@ -45,7 +45,7 @@ class LogLevels:
     _MAX_SESSIONS = 10_000
 
     def __init__(self) -> None:
-        self._levels: dict[str, LogLevel] = {}
+        self._levels: dict[str | None, LogLevel] = {}
 
     def set(self, request: Request, level: LogLevel) -> None:
         """Set the level of the session that this request belongs to."""
@@ -75,6 +75,8 @@ class CallNotifier:
         self._dropped = 0
         self._unfinished = ""
         self._last_line = ""
+        self._whole_line = ""
+        self._begun: dict[str, str] = {}
         self._reports: deque[Progress] = deque(maxlen=_MAX_REPORTS_WAITING)
         self._report: Progress | None = None
         self._last_progress: float | None = None
@@ -96,9 +98,18 @@ class CallNotifier:
             if len(self._unfinished) > _MAX_LINE:
                 self._add(self._unfinished)
                 self._unfinished = ""
-        self._last_line = next((x for x in reversed(text.split("\n")) if x.strip()), "").strip()
+        self._note_progress(stream, text)
         if self._lines or self.progress_wanted:
             self._start_sending()
+
+    def _note_progress(self, stream: str, text: str) -> None:
+        """Remember the last whole line that is not empty; until there is one, what has begun."""
+        begun = self._begun.get(stream, "") + text
+        *whole, rest = begun.split("\n")
+        self._begun[stream] = rest[-_MAX_LINE:]
+        last = next((line.strip() for line in reversed(whole) if line.strip()), "")
+        self._whole_line = last or self._whole_line
+        self._last_line = self._whole_line or rest.strip()
 
     def on_progress(self, progress: Progress) -> None:
         """Accept what the tool reports about its progress; of too many reports, the last remain."""

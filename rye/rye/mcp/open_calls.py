@@ -68,6 +68,10 @@ class OpenCall:
         return self._request.era
 
     @property
+    def version(self) -> str:
+        return self._request.version
+
+    @property
     def meta(self) -> RequestMeta:
         return self._request.meta
 
@@ -76,7 +80,7 @@ class OpenCall:
         return self._request.capabilities
 
     @property
-    def session(self) -> str:
+    def session(self) -> str | None:
         return self._request.session
 
     @property

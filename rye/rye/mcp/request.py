@@ -31,6 +31,10 @@ class Request(Client, Protocol):
         """Which of the two ways of the protocol the client uses."""
 
     @property
+    def version(self) -> str:
+        """The revision of the protocol that the client uses."""
+
+    @property
     def meta(self) -> RequestMeta:
         """What the client says about this request."""
 
@@ -39,8 +43,11 @@ class Request(Client, Protocol):
         """What the client can do for the server."""
 
     @property
-    def session(self) -> str:
-        """The key of the session: its id over HTTP, empty for the one client of stdio."""
+    def session(self) -> str | None:
+        """The key of the session: its id over HTTP, empty for the one client of stdio.
+
+        ``None`` over HTTP in 2026-07-28, which has no sessions.
+        """
 
     @property
     def client(self) -> str:

@@ -60,6 +60,10 @@ class RyeServer(Server[None]):
             extensions,
         )
 
+    def get_capabilities(self, *_: Any, **__: Any) -> types.ServerCapabilities:
+        """Return what every transport announces; the SDK would guess from the handlers."""
+        return types.ServerCapabilities.model_validate(SERVER.capabilities)
+
 
 def sdk_server(service: Service) -> RyeServer:
     """Return a server of the SDK with the handlers of this service."""
@@ -151,6 +155,10 @@ class SdkRequest:
         return self._ctx.request_id
 
     @property
+    def version(self) -> str:
+        return self._ctx.protocol_version
+
+    @property
     def capabilities(self) -> ClientCapabilities:
         found = self._ctx.session.client_capabilities
         elicitation = None if found is None else found.elicitation
@@ -159,7 +167,9 @@ class SdkRequest:
         return ClientCapabilities(elicitation.model_dump(by_alias=True, exclude_none=True))
 
     @property
-    def session(self) -> str:
+    def session(self) -> str | None:
+        if self.era == "stateless" and self._ctx.request is not None:
+            return None
         return _session_key(self._ctx)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye import __version__
 from rye.context import Context
+from rye.errors import RyeError
 from rye.mcp.builtin_tools import INSTRUCTIONS
 from rye.mcp.calls import Calls
 from rye.mcp.content import protocol_error
@@ -24,8 +26,11 @@ from rye.mcp.protocol.types import (
     ListenParams,
     ListToolsParams,
     ListToolsResult,
+    NoParams,
+    ReadResourceParams,
     SetLevelParams,
 )
+from rye.mcp.resources import Resources
 from rye.mcp.settings import ServerSettings
 from rye.mcp.subscriptions import ChangeNotifier
 from rye.mcp.tasks import cancel_and_wait, wait_at_most
@@ -34,13 +39,18 @@ from rye.mcp.tool_list import CatalogueReader, ToolList
 if TYPE_CHECKING:
     from rye.mcp.request import Request
 
+_logger = logging.getLogger("rye.mcp")
 _HEAD_START_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
 
 SERVER = ServerInfo(
     Implementation(name="rye", version=__version__, title="Rye"),
     INSTRUCTIONS,
-    {"logging": {}, "tools": {"listChanged": True}},
+    {
+        "logging": {},
+        "resources": {"subscribe": False, "listChanged": False},
+        "tools": {"listChanged": True},
+    },
 )
 
 
@@ -64,9 +74,13 @@ class Service:
         self._calls = Calls(context, settings, self.tool_list, catalogue)
         self._first_answer = asyncio.Event()
         self._started = time.time_ns()
+        resources = Resources(self._calls.outputs)
         self.handlers = {
             "tools/list": Handler(Method(ListToolsParams), self._list_tools),
             "tools/call": Handler(Method(CallToolParams), self._call_tool),
+            "resources/list": Handler(Method(NoParams), resources.list),
+            "resources/templates/list": Handler(Method(NoParams), resources.templates),
+            "resources/read": Handler(Method(ReadResourceParams), resources.read),
             "logging/setLevel": Handler(Method(SetLevelParams, ("handshake",)), self._set_level),
             "subscriptions/listen": Handler(
                 Method(ListenParams, ("stateless",)), self.notifier.listen
@@ -120,9 +134,17 @@ class Service:
 
         try:
             await self._calls.warm_up()
+            await self._warn_unconfined()
             await watch_tools(self._context, self._on_change, self._on_watching)
         except Exception as error:  # noqa: BLE001 - the server works without
             log_not_watching(type(error).__name__)
+
+    async def _warn_unconfined(self) -> None:
+        try:
+            await self.tool_list.warn_unconfined()
+        except RyeError as error:
+            # A list says the same, to whoever asks for it.
+            _logger.warning("the tools cannot be listed: %s", error)
 
     async def _on_watching(self) -> None:
         """Report changes made between the start of the server and the start of the watch."""

@@ -24,6 +24,13 @@ class ServerSettings(NamedTuple):
     receipts: bool = False
     """Sign a receipt of every call."""
 
+    ask: tuple[str, ...] = ()
+    """Globs of the tools about which the user is asked before each call."""
+    allow: tuple[str, ...] = ()
+    """Globs of the tools that run without asking, whatever the user's config says."""
+    deny: tuple[str, ...] = ()
+    """Globs of the tools that agents may not run."""
+
     @property
     def restricted(self) -> bool:
         """True if clients may not see and run every item."""

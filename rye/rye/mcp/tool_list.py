@@ -152,6 +152,24 @@ class ToolList:
         except (RyeError, OSError) as error:
             _logger.warning("%s", error)
 
+    async def warn_unconfined(self) -> None:
+        """Log that offered tools are not confined, if there are any."""
+        if self._settings.confined:
+            return
+        offers = self._settings.offers
+
+        def unconfined(catalogue: Catalogue) -> list[str]:
+            found = [one for one in catalogue.summaries() if one.is_tool and not one.confined]
+            return [one.item_id for one in found if offers(one.item_id, confined=False)]
+
+        found = await self._catalogue.ask(unconfined)
+        if found:
+            tools = "1 offered tool is" if len(found) == 1 else f"{len(found):,} offered tools are"
+            self._warn(
+                f"{tools} not confined, such as {found[0]!r}: an agent that runs it can do what "
+                "you can, also sign and trust; see `rye permissions`, or use --confined"
+            )
+
     def _choose(self, entries: tuple[CatalogueEntry, ...]) -> dict[str, CatalogueEntry]:
         from rye.catalogue.definitions import by_mcp_name
 

@@ -7,6 +7,7 @@ declared paths lead, and which protected files exist.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 
 from lilux.primitives.subprocess.confinement import (
@@ -29,7 +30,13 @@ from rye.permissions.base import (
 )
 from rye.permissions.locations import Places, create_folder, is_inside, steps_to
 from rye.permissions.programs import Programs, folders_on, programs_of
-from rye.permissions.repository import repository_outside, trusted_by_git
+from rye.permissions.repository import (
+    FILE,
+    NONE,
+    kind_of_git,
+    repository_outside,
+    trusted_by_git,
+)
 
 NO_HOME = "/nonexistent"
 """The home of a tool that may use neither ``tmp`` nor a path below ``~``."""
@@ -98,11 +105,12 @@ class Confiner:
         granted = self.profile.permissions
         read = self._places.granted(granted.read, self._tool)
         write = self._places.granted([one for one in granted.write if one != TMP], self._tool)
-        outside = repository_outside(self._places.project)
+        git = kind_of_git(self._places.project)
+        outside = repository_outside(self._places.project) if git == FILE else None
         if outside is not None:
             read += [outside] if self._places.project in read else []
             write += [outside] if self._places.project in write else []
-        read_only, hidden = self._protected(read, write, outside)
+        read_only, hidden = self._protected(read, write, git, outside)
         write = [path for path in dict.fromkeys(write) if self._is_needed(path, write)]
         state = (read, write, read_only, hidden, require)
         if self._known is None or self._known[0] != state:
@@ -160,7 +168,7 @@ class Confiner:
         return Programs(_existing(execute), _existing(read))
 
     def _protected(
-        self, read: list[str], write: list[str], outside: str | None
+        self, read: list[str], write: list[str], git: int, outside: str | None
     ) -> tuple[list[str], list[str]]:
         """What stays read-only inside of ``write``, and what is hidden inside of both.
 
@@ -168,27 +176,32 @@ class Confiner:
         everything reads ``.env``, of which a tool gets only the variables that it declares.
         """
         project = self._places.project
-        names = [f"{project}/.ai", self._user_files]
-        candidates = [one for one in dict.fromkeys(names) if os.path.lexists(one)]
-        if write:
-            candidates += trusted_by_git(project, outside)
         exempt = {*write, *self._exempt(write, outside)}
+        below = _prefixes(write)
+
+        def is_protected(one: str) -> bool:
+            return one.startswith(below) and one not in exempt
+
+        names = dict.fromkeys([f"{project}/.ai", self._user_files])
+        steps = [
+            step for one in names if is_protected(one) for step in _existing_steps(one, project)
+        ]
+        if write and git != NONE:
+            trusted = trusted_by_git(project, git, outside)
+            steps += [
+                step for one in trusted if is_protected(one) for step in steps_to(one, project)
+            ]
         # A link on the way to such a file could be replaced as well.
         read_only = [
-            step
-            for one in candidates
-            if one not in exempt and _is_within(one, write)
-            for step in steps_to(one, project)
-            if _is_within(step, write)
+            step for step in dict.fromkeys(steps) if step.startswith(below) or step in write
         ]
-        secrets = [f"{project}/.env", f"{self._user_files}/keys"]
-        everywhere = [*read, *write]
+        everywhere, inside = [*read, *write], (*below, *_prefixes(read))
         hidden = [
-            one
-            for one in secrets
-            if _is_within(one, everywhere) and one not in everywhere and os.path.lexists(one)
+            _existing_steps(one, project)[-1:]
+            for one in (f"{project}/.env", f"{self._user_files}/keys")
+            if one.startswith(inside) and one not in everywhere
         ]
-        return list(dict.fromkeys(read_only)), [real(one) for one in hidden]
+        return read_only, [path for found in hidden for path in found]
 
     def _exempt(self, write: list[str], outside: str | None) -> list[str]:
         """Files of a repository outside that a tool names as files of the project."""
@@ -203,8 +216,19 @@ def home_of(environ: Mapping[str, str]) -> str:
     return environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
 
 
-def _is_within(path: str, folders: Sequence[str]) -> bool:
-    return any(is_inside(path, folder) for folder in folders)
+def _prefixes(folders: Sequence[str]) -> tuple[str, ...]:
+    """What the paths below the folders begin with."""
+    return tuple([one if one.endswith("/") else f"{one}/" for one in folders])
+
+
+def _existing_steps(path: str, project: str) -> list[str]:
+    """As :func:`steps_to`, but empty for a path that does not exist."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return []
+    is_direct = os.path.dirname(path) == project  # noqa: PTH120 - on the way of each call
+    return [path] if is_direct and not stat.S_ISLNK(mode) else steps_to(path, project)
 
 
 def _existing(paths: Sequence[str]) -> tuple[str, ...]:

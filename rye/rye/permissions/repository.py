@@ -7,6 +7,7 @@ write the project, unless a tool names them.
 from __future__ import annotations
 
 import os
+import stat
 
 from rye.permissions.base import real
 from rye.permissions.locations import is_inside
@@ -14,14 +15,27 @@ from rye.permissions.locations import is_inside
 _MAX_BYTES = 64 * 1024
 
 
+NONE, FOLDER, FILE = range(3)
+"""What ``.git`` of a project can be."""
+
+
+def kind_of_git(project: str) -> int:
+    """What ``.git`` is, or what a link there leads to."""
+    try:
+        mode = os.stat(f"{project}/.git").st_mode  # noqa: PTH116 - on the way of each call
+    except OSError:
+        return NONE
+    return FILE if stat.S_ISREG(mode) else FOLDER
+
+
 def repository_outside(project: str) -> str | None:
     """The folder outside of a worktree or a submodule that contains its repository.
 
-    The file ``.git`` came with the checkout and can name any folder, so the named folder must name
-    the project in turn, as git writes it.
+    The file ``.git``, which the project has, came with the checkout and can name any folder, so the
+    named folder must name the project in turn, as git writes it.
     """
     link = f"{project}/.git"
-    text = _read(link) if os.path.isfile(link) else ""  # noqa: PTH113 - on the way of each call
+    text = _read(link)
     if not text.startswith("gitdir:"):
         return None
     git = real(os.path.join(project, text.removeprefix("gitdir:").strip()))  # noqa: PTH118 - texts
@@ -34,21 +48,19 @@ def repository_outside(project: str) -> str | None:
     return git if project in _worktrees(git) else None
 
 
-def trusted_by_git(project: str, outside: str | None) -> list[str]:
+def trusted_by_git(project: str, kind: int, outside: str | None) -> list[str]:
     """The files of the repository that only the user may change.
 
     A folder of hooks that does not exist is created, as git does, since a tool could create it.
     """
-    folders = [f"{project}/.git"] if outside is None else [outside]
+    git = outside or f"{project}/.git"
     found = []
-    for git in folders:
-        if os.path.isfile(f"{git}/HEAD"):  # noqa: PTH113 - on the way of each call
-            hooks = f"{git}/hooks"
-            if not os.path.lexists(hooks):
-                _create(hooks)
-            found += [hooks, f"{git}/config"]
-    link = f"{project}/.git"
-    return [*found, link] if os.path.isfile(link) else found  # noqa: PTH113 - as above
+    if os.path.isfile(f"{git}/HEAD"):  # noqa: PTH113 - on the way of each call
+        hooks = f"{git}/hooks"
+        if not os.path.lexists(hooks):
+            _create(hooks)
+        found = [hooks, f"{git}/config"]
+    return [*found, f"{project}/.git"] if kind == FILE else found
 
 
 def _worktrees(git: str) -> list[str]:

@@ -53,9 +53,16 @@ class Grant(Record, frozen=True, kw_only=True):
         return any(fnmatchcase(item_id, glob) for glob in self.tools)
 
 
-class _Content(Record, frozen=True, kw_only=True):
+class Settings(Record, frozen=True, kw_only=True):
+    """What the user has decided."""
+
     unenforced: str = ""
+    """``refuse`` or ``allow``; empty if the user has not decided."""
     grants: tuple[Grant, ...] = ()
+
+    def granted(self, item_id: str, signer: str) -> list[Permissions]:
+        """What the user grants to the tool."""
+        return [one.permissions for one in self.grants if one.covers(item_id, signer)]
 
 
 class UserSettings:
@@ -64,19 +71,10 @@ class UserSettings:
     def __init__(self, context: Context, disk_cache: DiskCache | None = None) -> None:
         self._config = UserConfig(context, disk_cache)
         self._source: object = None
-        self._content = _Content()
+        self._content = Settings()
 
-    @property
-    def unenforced(self) -> str:
-        """``refuse`` or ``allow``; empty if the user has not decided."""
-        return self._current().unenforced
-
-    def granted(self, item_id: str, signer: str) -> list[Permissions]:
-        """What the user grants to the tool. Raises :class:`PermissionsError`."""
-        grants = self._current().grants
-        return [one.permissions for one in grants if one.covers(item_id, signer)]
-
-    def _current(self) -> _Content:
+    def current(self) -> Settings:
+        """The settings now. Raises :class:`PermissionsError`."""
         config = self._config.current()
         if config is not self._source:
             self._content = _checked(config, self._config.path)
@@ -84,13 +82,13 @@ class UserSettings:
         return self._content
 
 
-def _checked(config: Mapping[str, Any], path: Path) -> _Content:
+def _checked(config: Mapping[str, Any], path: Path) -> Settings:
     grants = config.get("grants")
     if grants is None:
         grants = []
     if not isinstance(grants, list):
         raise PermissionsError(f"{path}: expected a list in 'grants'", hint=CORRECT_IT)
-    return _Content(
+    return Settings(
         unenforced=_unenforced(config.get("permissions"), path),
         grants=tuple([_grant(one, f"grants[{at}]", path) for at, one in enumerate(grants)]),
     )

@@ -83,7 +83,8 @@ def _move_into(folder: str, retention: Retention, moved: Moved) -> None:
             set_aside(folder, new_run_id(time.time_ns() // 1_000_000))
         for path in segments(folder):
             _move_segment(connection, path, moved)
-        apply_retention(connection, retention)
+        if moved.runs:
+            apply_retention(connection, retention)
     finally:
         connection.close()
 

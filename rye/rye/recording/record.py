@@ -77,9 +77,14 @@ def trace_id(traceparent: str) -> str:
     return parts[1] if all(digit in "0123456789abcdef" for digit in parts[1]) else ""
 
 
-def line_of(record: Mapping[str, Any]) -> bytes:
+def fragment_of(fields: Mapping[str, Any]) -> str:
+    """Return fields as JSON without braces, to be a part of a line."""
+    return _encoder.encode(fields)[1:-1]
+
+
+def line_of(*fragments: str) -> bytes:
     """Return a record as one line of ASCII, without the newline."""
-    return _encoder.encode(record).encode("ascii")
+    return f"{{{','.join(fragments)}}}".encode("ascii")
 
 
 def _as_json(value: Any) -> Any:

@@ -37,45 +37,73 @@ def history_folder(user_space: Path) -> str:
     return f"{user_space}/.ai/history"
 
 
-def append(folder: str, run_id: str, line: bytes, *, max_bytes: int) -> None:
-    """Append a line to the spool. Raises :class:`HistoryError` if it was not written as a whole.
+class Spool:
+    """The spool of a user, open for appending. One thread at a time may use it."""
 
-    ``max_bytes`` is how much the spool may hold if nothing ever moves its lines.
-    """
-    try:
-        size = _append(folder, line)
-        if size > _SEGMENT_BYTES:
-            _rotate(folder, run_id, max_bytes)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise HistoryError(f"{folder}: {reason}", hint=f"make it writable, {_TURN_OFF}") from None
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._fd: int | None = None
+        self._pid = 0
 
+    def __del__(self) -> None:
+        self._close()
 
-def _append(folder: str, line: bytes) -> int:
-    """Append the line, and return the size of the file."""
-    data = b"\n" + line + b"\n"
-    for _ in range(_ATTEMPTS):
-        fd = _open(folder)
+    def append(self, run_id: str, line: bytes, *, max_bytes: int) -> None:
+        """Append a line. Raises :class:`HistoryError` if it was not written as a whole.
+
+        ``max_bytes`` is how much the spool may hold if nothing ever moves its lines.
+        """
         try:
+            size = self._append(b"\n" + line + b"\n")
+            if size > _SEGMENT_BYTES:
+                self._close()
+                _rotate(self.folder, run_id, max_bytes)
+        except OSError as error:
+            self._close()
+            reason = (error.strerror or type(error).__name__).lower()
+            raise HistoryError(
+                f"{self.folder}: {reason}", hint=f"make it writable, {_TURN_OFF}"
+            ) from None
+
+    def _append(self, data: bytes) -> int:
+        """Append the data, and return the size of the file."""
+        for _ in range(_ATTEMPTS):
+            fd = self._opened()
             try:
                 fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                continue  # it is being moved: there is, or will be, a new file
+                self._close()  # it is being moved: there is, or will be, a new file
+                continue
             status = os.fstat(fd)
             if not status.st_nlink:
+                self._close()
                 continue
             if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode):
+                self._close()
                 raise HistoryError(
-                    f"{folder}/{SPOOL} does not belong to you", hint=f"remove it, {_TURN_OFF}"
+                    f"{self.folder}/{SPOOL} does not belong to you", hint=f"remove it, {_TURN_OFF}"
                 )
             written = os.write(fd, data)
+            fcntl.flock(fd, fcntl.LOCK_UN)
             if written < len(data):
                 # The rest would follow a line of another process by now.
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return status.st_size + written
-        finally:
+        raise HistoryError(
+            f"{self.folder}/{SPOOL} is locked by another program", hint="find it with lsof"
+        )
+
+    def _opened(self) -> int:
+        # A forked child shares the lock of its parent, so it opens the file for itself.
+        if self._fd is None or self._pid != os.getpid():
+            self._close()
+            self._fd, self._pid = _open(self.folder), os.getpid()
+        return self._fd
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
             os.close(fd)
-    raise HistoryError(f"{folder}/{SPOOL} is locked by another program", hint="find it with lsof")
 
 
 def _open(folder: str) -> int:

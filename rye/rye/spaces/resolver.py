@@ -32,13 +32,23 @@ class Resolver:
     Threads may share a resolver: what it remembers is replaced, never changed.
     """
 
-    def __init__(self, context: Context, *, primitives: Iterable[str] | None = None) -> None:
-        """``primitives`` are the reserved ids; by default those of :func:`primitive_ids`."""
+    def __init__(
+        self,
+        context: Context,
+        *,
+        primitives: Iterable[str] | None = None,
+        own: tuple[Space, ...] | None = None,
+    ) -> None:
+        """``primitives`` are the reserved ids; by default those of :func:`primitive_ids`.
+
+        ``own`` replaces the spaces of the project and of the user.
+        """
         system, self.bundle_faults = discover(context)
         project = Space(name="project", root=context.project_path / ".ai")
         user = Space(name="user", root=context.user_space / ".ai")
         # In the home folder, the project's space is the user's space, and is treated as that.
-        own = (user,) if project.root == user.root else (project, user)
+        if own is None:
+            own = (user,) if project.root == user.root else (project, user)
         self.spaces: tuple[Space, ...] = (*own, *system)
         self._system = system
         reserved = tuple(primitive_ids() if primitives is None else primitives)

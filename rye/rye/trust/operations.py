@@ -18,6 +18,7 @@ from rye.formats import format_of
 from rye.items.reader import read_item
 from rye.spaces.model import Resolution, Space
 from rye.spaces.resolver import Resolver
+from rye.trust.data_list import sign_data_files
 from rye.trust.key_folder import KeyFileProblem, read_key_file
 from rye.trust.key_format import (
     EntryFormatError,
@@ -69,6 +70,8 @@ def sign_items(targets: Iterable[Path | str], context: Context) -> tuple[SignedI
     resolver = Resolver(context)
     located = [_locate(target, resolver, context) for target in targets]
     signer = Signer.of_user(TrustStore(context, spaces=resolver.spaces).key_folder)
+    for path, root, _ in located:
+        sign_data_files(path, root, signer)
     return tuple([signer.sign_file(path, root) for path, root, _ in located])
 
 

@@ -25,7 +25,6 @@ from rye.trust.operations import ItemReport, verify_all
 from rye.trust.revocation import Revocation, write_revocation
 from rye.trust.signer import Signer
 from rye.trust.store import TrustStore
-from rye.trust.verify import Standing
 
 
 class Rotation(Record, frozen=True, kw_only=True):
@@ -35,10 +34,15 @@ class Rotation(Record, frozen=True, kw_only=True):
     new: str
     signed: tuple[str, ...]
     """The ids of the items that the new key has signed instead of the old one."""
+    left: tuple[str, ...]
+    """The ids of the items that name the old key and were left alone: they were changed after they
+    were signed, or the old key is revoked, so that somebody else may have signed them."""
     failed: tuple[RyeError, ...]
     """Why other items could not be signed again."""
     shared: Path | None
     """Where the project lists the new key; ``None`` if it does not list the old one."""
+    revoked: bool
+    """True if the old key was revoked before."""
 
 
 class RevokedKey(Record, frozen=True, kw_only=True):
@@ -58,28 +62,38 @@ def rotate_key(context: Context) -> Rotation:
     old = compute_key_fingerprint(old_public)
     listed = _entry_in_project(store, old)
     # Before the new key is written: an interrupt must not leave the old one without trust.
-    signed_by_old = [one for one in _own_items(context) if _is_signed_by(old, one[1])]
-    store.add(old_public, f"{OWN_NAME}, until {time_now()[:10]}")
+    named = [one for one in _own_items(context) if _names(old, one[1])]
+    revoked = store.revocation_of(old) is not None
+    if not revoked:
+        store.add(old_public, f"{OWN_NAME}, until {time_now()[:10]}")
     signer = Signer.fresh()
     try:
         save_keypair(signer.private_key, signer.public_key, store.key_folder)
     except KeyFileError as error:
         raise KeyStoreError(f"cannot replace your key: {error}") from None
+    signed, failed = [], []
+    for root, report in named:
+        if report.verdict is None or not report.trusted:
+            continue
+        try:
+            signer.sign_file(report.path, root, only=report.verdict.content_hash)
+        except RyeError as error:
+            failed.append(error)
+        else:
+            signed.append(report.item_id)
     shared = None
     if listed is not None:
         key = trusted_key(signer.public_key, listed.owner, time_now())
         shared = listed.path.parent / f"{key.fingerprint}.toml"
         atomic_write(shared, render_trusted_key(key))
-    signed, failed = [], []
-    for root, report in signed_by_old:
-        try:
-            signer.sign_file(report.path, root)
-        except RyeError as error:
-            failed.append(error)
-        else:
-            signed.append(report.item_id)
     return Rotation(
-        old=old, new=signer.fingerprint, signed=tuple(signed), failed=tuple(failed), shared=shared
+        old=old,
+        new=signer.fingerprint,
+        signed=tuple(signed),
+        left=tuple([report.item_id for _, report in named if not report.trusted]),
+        failed=tuple(failed),
+        shared=shared,
+        revoked=revoked,
     )
 
 
@@ -130,10 +144,5 @@ def _own_items(context: Context) -> Iterator[tuple[Path, ItemReport]]:
 
 
 def _names(fingerprint: str, report: ItemReport) -> bool:
+    """True if the signature line names the key, which may not have made the signature."""
     return report.verdict is not None and report.verdict.fingerprint == fingerprint
-
-
-def _is_signed_by(fingerprint: str, report: ItemReport) -> bool:
-    """True if the key did sign the file: a rotation must not approve what was changed."""
-    trusted = report.verdict is not None and report.verdict.standing is Standing.TRUSTED
-    return trusted and _names(fingerprint, report)

@@ -22,7 +22,7 @@ from rye.items.reader import read_item
 from rye.trust.signature import compose, split_signature, timestamp_now
 
 # Never items, but files that tools may depend on, in formats with ``#`` comments.
-_SIGNABLE_DEPENDENCIES = frozenset({".toml", ".pyi"})
+_SIGNABLE_DEPENDENCIES = frozenset({".toml", ".pyi", ".files"})
 
 
 class SignedItem(Record, frozen=True, kw_only=True):
@@ -61,16 +61,22 @@ class Signer(Record, frozen=True, kw_only=True):
         """The fingerprint of the key."""
         return compute_key_fingerprint(self.public_key)
 
-    def sign_file(self, path: Path, space_root: Path) -> SignedItem:
+    def sign_file(self, path: Path, space_root: Path, *, only: str = "") -> SignedItem:
         """Write a signature line into the file, or replace its line; the mode is kept.
 
-        A file with a valid line by this key is left alone. Raises what ``read_item`` raises, and
-        :class:`ItemFormatError` for a file that cannot have a line or cannot be written.
+        A file with a valid line by this key is left alone. ``only`` is the hash of the content that
+        may be signed, without a signature line; by default any. Raises what ``read_item`` raises,
+        and :class:`ItemFormatError` for a file that cannot have a line, cannot be written or has
+        another content.
         """
         # A link is followed: the file is replaced, and the link stays.
         real = Path(os.path.realpath(path))
         content = read_item(real, Path(os.path.realpath(space_root))).content
         comment = _comment_of(path)
+        if only and split_signature(content, comment).content_hash != only:
+            raise ItemFormatError(
+                path, "was changed meanwhile and was not signed", hint="read it, then sign it"
+            )
         changed = not self._has_signed(content, comment)
         if changed:
             content = compose(

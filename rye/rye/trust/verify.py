@@ -97,8 +97,11 @@ def refusal(
     if verdict.standing is Standing.REVOKED:
         return _revoked(item_id, file, key, store)
     if verdict.standing is Standing.CHANGED:
+        by_author = changed_by_author(file, comment, store)
         return ChangedError(
-            f"{item_id} was changed after key {key} signed it at {verdict.signed_at}: {path}",
+            f"{item_id} changed since you signed it at {verdict.signed_at}: {path}"
+            if by_author
+            else f"{item_id} was changed after key {key} signed it at {verdict.signed_at}: {path}",
             hint=f"read what changed, then sign it again with: {sign}",
         )
     if verdict.standing is Standing.FORGED:
@@ -117,6 +120,22 @@ def refusal(
     return UnsignedError(
         f"{item_id} is not signed: {path}", hint=f"read the file, then sign it with: {sign}"
     )
+
+
+def changed_by_author(file: ItemFile, comment: str, store: TrustStore) -> bool:
+    """True if the user signed an earlier content of this file, which was changed since.
+
+    A signature line of the user that was copied from another file is not enough.
+    """
+    from rye.trust.signature import split_signature
+    from rye.trust.signed_text import signed_before
+
+    line = split_signature(file.content, comment).line
+    entry = None if line is None else store.find(line.fingerprint, store.place(file.path))
+    if line is None or entry is None or not entry.own or entry.problem:
+        return False
+    key, cache = entry.public_key, store.disk_cache
+    return signed_before(file.path, line.content_hash, comment, key, cache) is not None
 
 
 def _judge(content: bytes, comment: str, store: TrustStore, place: Place) -> Verdict:

@@ -6,8 +6,8 @@ import click
 
 from rye.cli.completion import complete_tool
 from rye.cli.invocation import Invocation
-from rye.cli.output.errors import exit_code, print_error
-from rye.cli.output.printing import print_json, print_table
+from rye.cli.output.errors import OTHER, print_error
+from rye.cli.output.printing import print_json, print_table, shorten_paths
 
 
 @click.command()
@@ -15,43 +15,49 @@ from rye.cli.output.printing import print_json, print_table
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(invocation: Invocation, items: tuple[str, ...], as_json: bool) -> None:
-    """Check that tools would run, up to the point where parameters are needed. Nothing is run.
+    """Check that tools would run, up to the point where parameters are needed. No tool is run.
 
-    Without arguments, all tools of the project are checked: their signatures, their chains, and the
-    files of the project that they name. A tool with `pins` needs a lockfile; whether lockfiles
-    match is checked by `rye lock --check`.
+    Without arguments, all tools of the project and the settings in .ai/config.yaml are checked.
 
-    A tool gets a warning if it declares no permissions, if it runs a program such as make, which
-    reads files of the project by itself, or if it mentions a variable of the project's .env without
-    asking for it. The exit code is that of the first tool that would be refused; warnings do not
-    change it.
+    Errors are what would keep a tool from running, and what nobody can have meant: a missing or
+    invalid signature, a syntax error, an unknown key, a placeholder without a parameter, a missing
+    program or Python module, a file of the project that is not pinned. Whether lockfiles match is
+    checked by `rye lock --check`.
+
+    A tool gets a warning if it declares no permissions, no description or no schema, if it does not
+    use a parameter, if it runs a program such as make, which reads files of the project by itself,
+    or if it mentions a variable of the project's .env without asking for it.
+
+    The exit code is 1 if there is an error; warnings do not change it.
 
     \b
     Examples:
       rye check
       rye check team/build
     """
-    from rye.executor.checking import Checking
+    from rye.authoring.check import Checker
+    from rye.authoring.settings_file import check_settings
 
-    checking = Checking(invocation.context)
-    done = [checking.check(item) for item in items or checking.project_items()]
+    checker = Checker(invocation.context)
+    done = [checker.check(item) for item in items or checker.project_items()]
+    if not items:
+        done += [one for one in check_settings(invocation.context) if one.errors]
     if as_json:
         print_json(
             [
                 {
                     "item_id": one.item_id,
                     "state": one.state,
-                    "error": None if one.error is None else str(one.error),
+                    "errors": list(one.errors),
                     "warnings": list(one.warnings),
                 }
                 for one in done
             ]
         )
     else:
-        print_table([(one.state, one.item_id) for one in done])
+        print_table([(one.state, shorten_paths(one.item_id)) for one in done])
         for one in done:
-            for message in one.warnings if one.error is None else (str(one.error),):
+            for message in (*one.errors, *one.warnings):
                 print_error(message)
-    failed = [one.error for one in done if one.error is not None]
-    if failed:
-        raise click.exceptions.Exit(exit_code(type(failed[0])))
+    if any(one.errors for one in done):
+        raise click.exceptions.Exit(OTHER)

@@ -26,8 +26,9 @@ def command(invocation: Invocation, fix: bool, as_json: bool) -> None:
     """Find problems with your setup, and how to fix them.
 
     Checks the helper lilux-proc, your key and the trust store, the directories, the interpreter of
-    each runtime, and the metadata of all items. No tool is run. The exit code is 1 if there is a
-    problem. A missing program that no tool needs is only a warning.
+    each runtime, the metadata of all items, and the tools of the project as `rye check` does. No
+    tool is run. The exit code is 1 if there is a problem. A missing program that no tool needs is
+    only a warning.
 
     --fix removes the access of others to your key, creates missing directories, and removes
     outdated caches and the lockfiles of tools that do not exist. It never makes anything trusted.
@@ -59,6 +60,7 @@ def _findings(context: Context, *, fix: bool) -> Iterator[Finding]:
 
     from rye.cli.doctor.checks import check_items, check_machine, check_trust, problem
     from rye.cli.doctor.runtimes import check_runtimes
+    from rye.cli.doctor.tools import check_tools
     from rye.errors import RyeError
 
     # Before the checks, which then see what was fixed.
@@ -68,6 +70,7 @@ def _findings(context: Context, *, fix: bool) -> Iterator[Finding]:
         "trust": check_trust,
         "items": check_items,
         "runtimes": check_runtimes,
+        "tools": check_tools,
     }
     for subject, check in checks.items():
         try:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from rye.cli.commands.history_manage import add_commands
 from rye.cli.completion import complete_item
+from rye.cli.history.listing import list_runs, wanted_runs
+from rye.cli.history.request import ListRequest
 from rye.cli.invocation import Invocation
-from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, print_json
-
-if TYPE_CHECKING:
-    from rye.history.query import Wanted
-
-_LIMIT = 50
 
 
 @click.group(invoke_without_command=True)
@@ -50,28 +44,10 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
     """
     if ctx.invoked_subcommand is not None:
         return
-    from rye.cli.output.history_page import print_rows_as_json, print_runs
-    from rye.history.query import runs
-    from rye.history.store import opened
-
-    wanted = wanted_runs(tool, failed, since, by)
-    with opened(ctx.obj.context) as history:
-        if as_json:
-            print_rows_as_json(runs(history.connection, wanted, limit))
-        else:
-            most = limit or _LIMIT
-            print_runs(list(runs(history.connection, wanted, most + 1)), most)
-        for note in history.notes:
-            print_error(note)
-
-
-def wanted_runs(tool: str, failed: bool, since: str | None, by: str) -> Wanted:
-    """Return which runs the options ask for. Raises ``HistoryError``."""
-    from rye.history.moments import milliseconds_since
-    from rye.history.query import Wanted
-
-    moment = None if since is None else milliseconds_since(since)
-    return Wanted(tool=tool, failed=failed, since=moment, by=by)
+    request = ListRequest(
+        tool=tool, failed=failed, since=since, by=by, limit=limit, as_json=as_json
+    )
+    raise SystemExit(list_runs(request, ctx.obj))
 
 
 @command.command("show")

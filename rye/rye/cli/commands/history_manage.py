@@ -85,7 +85,7 @@ def export(invocation: Invocation, out: Path | None, tool: str, since: str | Non
     """
     import os
 
-    from rye.cli.commands.history import wanted_runs
+    from rye.cli.history.listing import wanted_runs
     from rye.history.changes import exported
     from rye.history.store import opened
 

@@ -61,6 +61,7 @@ def show(invocation: Invocation, fingerprint: bool, pem: bool, as_json: bool) ->
             {
                 "fingerprint": own.fingerprint,
                 "path": str(own.path),
+                "revoked": None if own.revoked is None else str(own.revoked),
                 "public_key": own.public_key.decode(),
                 "shared": [{"owner": one.owner, "path": str(one.path)} for one in others],
             }
@@ -68,6 +69,10 @@ def show(invocation: Invocation, fingerprint: bool, pem: bool, as_json: bool) ->
     else:
         shared = [f"as {plain(one.owner)} in {display(one.path)}" for one in others]
         fields = [("fingerprint", own.fingerprint), ("public key", display(own.path))]
+        if own.revoked is not None:
+            fields.append(
+                ("revoked", f"by {display(own.revoked)}; replace it with: rye key rotate")
+            )
         fields += [("shared", text) for text in shared or ["not in this project"]]
         echo(field_list(fields, ""))
 
@@ -80,7 +85,8 @@ def rotate(invocation: Invocation, as_json: bool) -> None:
 
     This applies to the tools of this project and to those in your user space. Files that were
     changed after you signed them are left alone. If the project lists your old key, it then lists
-    the new one too. The old key stays trusted until you revoke it; its private half is removed.
+    the new one too. The old key stays trusted until you revoke it; its private half is removed. In
+    your other projects, sign again with `rye sign '**'` before you revoke it.
 
     \b
     Examples:
@@ -95,6 +101,7 @@ def rotate(invocation: Invocation, as_json: bool) -> None:
                 "old": done.old,
                 "new": done.new,
                 "signed": list(done.signed),
+                "left": list(done.left),
                 "shared": None if done.shared is None else str(done.shared),
                 "errors": [str(error) for error in done.failed],
             }
@@ -108,13 +115,17 @@ def rotate(invocation: Invocation, as_json: bool) -> None:
 
 
 def _print_rotation(done: Rotation) -> None:
-    echo(f"your key is now {done.new}; {done.old} stays trusted until you revoke it")
+    state = "is revoked" if done.revoked else "stays trusted until you revoke it"
+    echo(f"your key is now {done.new}; {done.old} {state}")
     if done.signed:
         echo(f"signed again: {plain(short_list(done.signed))}")
+    if done.left:
+        echo(f"left alone: {plain(short_list(done.left))}; read them, then run: rye sign ITEM...")
     if done.shared is not None:
         echo(f"added it to the project: {display(done.shared)}")
         echo(f"others approve it with: rye trust add {done.new}")
-    echo(f"when nobody needs the old one: rye key revoke {done.old}")
+    if not done.revoked:
+        echo(f"when nobody needs the old one: rye key revoke {done.old}")
 
 
 @command.command("revoke")

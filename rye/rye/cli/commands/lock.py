@@ -12,6 +12,7 @@ from rye.cli.output.errors import LOCK, exit_code, print_error
 from rye.cli.output.printing import (
     display,
     plain,
+    print_changes,
     print_json,
     print_table,
     short_list,
@@ -22,6 +23,7 @@ from rye.cli.output.printing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rye.context import Context
     from rye.executor.locks.pins import PinCheck, Pinned
     from rye.executor.pinning import Locking
 
@@ -31,11 +33,18 @@ _VERBS = {"created": "pinned", "unchanged": "already pinned", "updated": "update
 @click.command()
 @click.argument("items", metavar="[ITEM]...", nargs=-1, shell_complete=complete_tool)
 @click.option("--update", is_flag=True, help="Replace a pin that does not match.")
+@click.option("--all", "everything", is_flag=True, help="With --update: every pinned tool.")
 @click.option("--check", is_flag=True, help="Check every lockfile of the project.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
-    invocation: Invocation, items: tuple[str, ...], *, update: bool, check: bool, as_json: bool
+    invocation: Invocation,
+    items: tuple[str, ...],
+    *,
+    update: bool,
+    everything: bool,
+    check: bool,
+    as_json: bool,
 ) -> None:
     """Pin tools to the current content of every file in their chain.
 
@@ -44,7 +53,9 @@ def command(
     since, the pin is kept and the command fails, unless you pass --update.
 
     A tool has one pin. Another version of it, newer or older, is a change like any other; --update
-    replaces the pin and removes the lockfile of the other version.
+    replaces the pin and removes the lockfile of the other version. It shows the lines that changed
+    if the pinned content was signed or run on this machine. --update --all updates every pin whose
+    tool exists; the pins that match stay as they are.
 
     With --check, every lockfile of the project is compared with the current files: ok, mismatch,
     leftover (the tool has several), corrupt, or missing (the tool does not exist). The exit code is
@@ -54,22 +65,29 @@ def command(
     Examples:
       rye lock team/hello
       rye lock --update team/hello
+      rye lock --update --all
       rye lock --check
     """
     from rye.executor.pinning import Locking
 
-    if check and (items or update):
+    if check and (items or update or everything):
         raise click.UsageError("--check checks every lockfile; pass nothing else")
-    if not check and not items:
-        raise click.UsageError("pass the tools to pin, or --check")
+    if everything and (items or not update):
+        raise click.UsageError("--all goes with --update, without tools")
+    if not check and not items and not everything:
+        raise click.UsageError("pass the tools to pin, --update --all, or --check")
     locking = Locking(invocation.context)
     if check:
         _check(locking, as_json=as_json)
-    else:
-        _pin(locking, items, update=update, as_json=as_json)
+        return
+    wanted = locking.pinned_items() if everything else items
+    _pin(locking, wanted, invocation.context, update=update, as_json=as_json)
 
 
-def _pin(locking: Locking, items: Sequence[str], *, update: bool, as_json: bool) -> None:
+def _pin(
+    locking: Locking, items: Sequence[str], context: Context, *, update: bool, as_json: bool
+) -> None:
+    from rye.authoring.changes import changes_of_pin
     from rye.errors import RyeError
 
     done: list[dict[str, object]] = []
@@ -83,16 +101,17 @@ def _pin(locking: Locking, items: Sequence[str], *, update: bool, as_json: bool)
             if not as_json:
                 print_error(str(error))
         else:
-            done.append(_pin_json(pinned))
+            lines = changes_of_pin(pinned, context)
+            done.append({**_pin_json(pinned), "lines": list(lines)})
             if not as_json:
-                _print_pin(pinned)
+                _print_pin(pinned, lines)
     if as_json:
         print_json(done)
     if failed:
         raise click.exceptions.Exit(exit_code(type(failed[0])))
 
 
-def _print_pin(pinned: Pinned) -> None:
+def _print_pin(pinned: Pinned, lines: Sequence[str]) -> None:
     verb = style(_VERBS[pinned.state.value], fg="green")
     count = pinned.dependencies
     more = f" (and {count} supporting {'file' if count == 1 else 'files'})" if count else ""
@@ -103,6 +122,7 @@ def _print_pin(pinned: Pinned) -> None:
     for change in pinned.changes:
         old, new = change.old or "not pinned", change.new or "not pinned"
         click.echo(f"  {plain(change.name)}: {plain(old)} → {plain(new)}")
+    print_changes(lines)
     for more in pinned.widened:
         click.echo(style(f"  now also: {plain(more)}", fg="yellow"))
     click.echo(f"  {display(pinned.path)}")

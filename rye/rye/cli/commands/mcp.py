@@ -35,6 +35,19 @@ if TYPE_CHECKING:
     help="Offer the tool `sign`. An agent that can sign can approve its own code.",
 )
 @click.option(
+    "--ask",
+    metavar="GLOB",
+    multiple=True,
+    help="Ask you before an agent runs these tools. Repeatable; overrides `agents` in your config.",
+)
+@click.option(
+    "--allow",
+    metavar="GLOB",
+    multiple=True,
+    help="Run these tools without asking. Of several globs, the longest that matches decides.",
+)
+@click.option("--deny", metavar="GLOB", multiple=True, help="Let no agent run these tools.")
+@click.option(
     "--http",
     metavar="HOST:PORT",
     help="Serve HTTP at /mcp instead of stdio. Hosts other than loopback require a token.",
@@ -69,6 +82,9 @@ def command(  # noqa: PLR0917 - click passes by name
     only: tuple[str, ...],
     confined: bool,
     allow_sign: bool,
+    ask: tuple[str, ...],
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
     http: str | None,
     token_file: str | None,
     origins: tuple[str, ...],
@@ -80,13 +96,15 @@ def command(  # noqa: PLR0917 - click passes by name
     An agent gets three tools: search, show and execute. Tools that the project features in
     .ai/config.yaml (mcp: {featured: [ids or globs]}) are listed as well. The agent can run every
     trusted tool, including rye/bash/bash, unless --only or --confined restricts it. A tool that
-    declares permissions is confined to them; an agent cannot widen them.
+    declares permissions is confined to them; an agent cannot widen them. What it may run without
+    asking you is in ~/.ai/config.yaml (agents: [{tools: [globs], allow: ask}]).
 
     \b
     Examples:
       rye mcp
       rye mcp --print-config claude-code
       rye mcp --only 'notes/*' --only rye/fs/read
+      rye mcp --ask '*' --allow 'rye/fs/*'
       rye mcp --http 127.0.0.1:8321 --all-tools
     """
     settings = ServerSettings(
@@ -95,6 +113,9 @@ def command(  # noqa: PLR0917 - click passes by name
         only=only,
         confined=confined,
         receipts=receipts is not None,
+        ask=ask,
+        allow=allow,
+        deny=deny,
     )
     context = invocation.context
     if http is None and (token_file or origins):

@@ -10,7 +10,7 @@ import click
 from rye.cli.completion import complete_runtime
 from rye.cli.invocation import Invocation
 from rye.cli.new.templates import TEMPLATES
-from rye.cli.output.printing import display, plain, print_json, style
+from rye.cli.output.printing import display, plain, print_json, shorten_paths, style
 
 if TYPE_CHECKING:
     from rye.cli.new.tool import NewTool
@@ -87,6 +87,7 @@ def command(
                 "space": space,
                 "executor_id": template.executor_id,
                 "signer": made.fingerprint,
+                "problem": made.problem or None,
             }
         )
     else:
@@ -106,8 +107,14 @@ def _print(made: NewTool) -> None:
             f"note: '{plain(made.replaces.asked)}' no longer runs {display(made.replaces.path)}",
             err=True,
         )
-    bare = bool(made.template.source)
-    first = f"rye show {item}" if bare else f"rye run {item} {shlex.quote(made.template.example)}"
+    if made.problem:
+        click.echo(f"note: it cannot run here yet: {plain(shorten_paths(made.problem))}", err=True)
+    if made.problem:
+        first = f"rye check {item}"
+    elif made.template.source:
+        first = f"rye show {item}"
+    else:
+        first = f"rye run {item} {shlex.quote(made.template.example)}"
     click.echo("\nNext:")
     click.echo(f"  {style(plain(first), bold=True)}")
     click.echo(f"  {style(plain(f'rye sign {item}'), bold=True)}   after every change")

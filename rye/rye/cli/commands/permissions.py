@@ -133,9 +133,9 @@ def check(invocation: Invocation, item: str, as_json: bool) -> None:
         raise click.exceptions.Exit(TRUST)
 
 
-@command.command("learn")
+@command.command("learn", context_settings={"ignore_unknown_options": True})
 @click.argument("item", shell_complete=complete_item)
-@click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
+@click.argument("pairs", metavar="[KEY=VALUE|--KEY VALUE]...", nargs=-1)
 @click.pass_obj
 def learn(invocation: Invocation, item: str, pairs: tuple[str, ...]) -> None:
     """Run ITEM with your own rights, watch it, and print the permissions that it needs.
@@ -150,6 +150,7 @@ def learn(invocation: Invocation, item: str, pairs: tuple[str, ...]) -> None:
       rye permissions learn rye/git/git 'args=["status"]'
     """
     from rye.cli.run.parameters import parse_pairs
+    from rye.cli.run.words import plain_pairs
     from rye.executor.learning import learn_call
     from rye.executor.run.blocking import BlockingExecutor
     from rye.formats import format_of
@@ -157,7 +158,8 @@ def learn(invocation: Invocation, item: str, pairs: tuple[str, ...]) -> None:
 
     context = invocation.context
     schema = BlockingExecutor(context, start_helper=False).declared_schema(item)
-    parameters = parse_pairs(pairs, schema, item_id=item) if pairs else None
+    words = plain_pairs(pairs, schema, item_id=item)
+    parameters = parse_pairs(words, schema, item_id=item) if pairs else None
     lesson = learn_call(item, parameters, context, _to_stderr)
     for note in lesson.notes:
         print_error(note)

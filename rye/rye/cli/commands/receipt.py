@@ -182,11 +182,8 @@ def _public_key(key: str | None, invocation: Invocation) -> bytes | None:
     return data
 
 
-PROVES = (
-    "whoever holds the key states that this closure ran as described, with parameters and output "
-    "of these digests"
-)
-PROVES_NOT = "that the machine was honest, what the values were, or that no other run was left out"
+PROVES = "the holder of the key states what ran, how it ended, and the digests of its data"
+PROVES_NOT = "that the machine was honest, what the values were, or that no run was left out"
 
 
 def _page(done: Verified) -> str:

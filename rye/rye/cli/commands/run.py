@@ -80,6 +80,8 @@ def command(  # noqa: PLR0917 - click passes the arguments by their names
     script that passes a text of unknown origin uses --KEY=VALUE, which is passed as it is. The
     options below are Rye's own; after -- they are parameters too.
 
+    A tool that declares `stdin: true` reads the stdin of this command.
+
     The tool's output is shown as it arrives. If it is a single JSON string, the string itself is
     shown. On a terminal, JSON is indented.
 

@@ -33,7 +33,9 @@ def command(invocation: Invocation, item: str, as_json: bool) -> None:
     context = invocation.context
     entry = Catalogue(context).entry(item)
     inspection = inspect_chain(entry.item_id, context)
+    declared = [one.get("params", {}) for one in entry.examples]
     parameters = None if entry.fault else example_parameters(entry.schema)
+    parameters = declared[0] if declared else parameters
     call = None if parameters is None else example_call(entry, parameters)
     if as_json:
         print_json(json_page(entry, call, inspection))

@@ -52,12 +52,14 @@ VARIABLES = {
 DEFAULTS: dict[str, tuple[Any, str]] = {
     "permissions.unenforced": ("refuse", "what to do where permissions cannot be enforced"),
     "grants": ([], "what tools may do beyond their permissions"),
+    "agents": ([], "which tools agents may run without asking you; see docs/mcp.md"),
     "history.enabled": (True, "whether calls are recorded"),
     "history.keep.parameters": ([], "tools whose parameters are recorded with their values"),
     "history.keep.output": ([], "tools whose output is recorded"),
     "history.retention.days": (90, "after how many days a record is removed"),
     "history.retention.runs": (1_000_000, "how many records are kept"),
     "history.retention.size": ("2GiB", "how large the history may become"),
+    "mcp.max_output": (24_000, "characters of a result that an agent reads at most"),
 }
 """The settings of ``~/.ai/config.yaml`` that have a value even if the file does not name them."""
 
@@ -126,6 +128,8 @@ def _key(context: Context) -> Setting:
 
 def _of_user(context: Context) -> Iterator[Setting]:
     from rye.items.user_config import UserConfig
+    from rye.mcp.approval.rules import AgentRules
+    from rye.mcp.settings import ServerSettings
     from rye.permissions.settings import UserSettings
     from rye.recording.settings import HistoryConfig
 
@@ -134,8 +138,9 @@ def _of_user(context: Context) -> Iterator[Setting]:
     problem = ""
     try:
         content = config.current()
-        UserSettings(context).granted("", "")
+        UserSettings(context).current()
         HistoryConfig(context).current()
+        AgentRules(context, ServerSettings()).current()
     except RyeError as error:
         problem = str(error)
     given = dict(_flat(content))

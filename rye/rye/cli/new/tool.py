@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lilux.files.atomic import atomic_write
 
+from rye.cache.disk import cache_of
 from rye.cli.new.templates import (
     TEMPLATES,
     Template,
@@ -32,6 +33,7 @@ from rye.spaces.ids import check_item_id, primitive_ids
 from rye.spaces.model import Resolution, Space, SpaceName
 from rye.spaces.resolver import Resolver
 from rye.trust.signature import compose, timestamp_now
+from rye.trust.signed_text import keep_signed
 from rye.trust.signer import Signer
 
 MAX_DESCRIPTION = 500
@@ -48,6 +50,8 @@ class NewTool(NamedTuple):
     """The item that the id, or its last part as a short id, resolved to before."""
     hidden_by: Resolution | None
     """The item in a higher space that the id still resolves to."""
+    problem: str
+    """Why it cannot run on this machine, and what to do; empty if it can."""
 
 
 def find_template(runtime: str, resolver: Resolver, extension: str | None = None) -> Template:
@@ -102,6 +106,9 @@ def new_tool(
         atomic_write(path, signed, create_only=True)
     except FileExistsError:
         raise _exists(item_id, path) from None
+    cache = cache_of(context.user_space)
+    keep_signed(path, signed, format_of(path).comment, cache)
+    cache.flush()
     higher = [one for one in (before,) if one and one.space.precedence > home.precedence]
     others = [one for one in (before, by_stem) if one and one.space.precedence <= home.precedence]
     return NewTool(
@@ -111,7 +118,14 @@ def new_tool(
         fingerprint=signer.fingerprint,
         replaces=next(iter(others), None),
         hidden_by=next(iter(higher), None),
+        problem="" if higher else _problem(item_id, context),
     )
+
+
+def _problem(item_id: str, context: Context) -> str:
+    from rye.authoring.check import Checker
+
+    return next(iter(Checker(context).check(item_id).errors), "")
 
 
 def _template_of_item(runtime: str, resolver: Resolver, extension: str | None) -> Template:

@@ -24,6 +24,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (rye.errors.RunNotFoundError, NOT_FOUND),
     (rye.errors.TrustError, TRUST),
     (rye.errors.PermissionsError, TRUST),
+    (rye.errors.ApprovalError, TRUST),
     (rye.errors.ReceiptError, TRUST),
     (rye.errors.LockError, LOCK),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def echo(text: str = "", *, err: bool = False) -> None:
 # JSON
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON with an indentation of two spaces."""
-    echo(json_text(value, indent=2))
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON, with an indentation of two spaces or in one line."""
+    echo(json_text(value, indent=indent))
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
@@ -232,3 +232,10 @@ def _terminal_width() -> int | None:
         return os.get_terminal_size(1).columns
     except OSError:
         return None
+
+
+def print_changes(lines: Iterable[str]) -> None:
+    """Print the lines of a diff, indented and coloured."""
+    for line in lines:
+        colour = {"+": "green", "-": "red"}.get(line[:1], "")
+        echo(f"  {style(plain(line), fg=colour)}")

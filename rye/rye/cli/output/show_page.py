@@ -47,9 +47,21 @@ def text_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -
     parameters = parameters_of(entry.schema)
     if parameters:
         parts.append(f"{heading('Parameters')}\n{parameter_list(parameters)}")
-    if call is not None:
+    if entry.examples and not entry.fault:
+        parts.append(f"{heading('Examples')}\n{examples_list(entry)}")
+    elif call is not None:
         parts.append(f"{heading('Example')}\n  {plain(call)}")
     return "\n\n".join(parts)
+
+
+def examples_list(entry: CatalogueEntry) -> str:
+    """Return the example calls that the author wrote, each with what it is expected to give."""
+    lines = []
+    for one in entry.examples:
+        lines.append(f"  {plain(example_call(entry, one.get('params', {})))}")
+        if "expect" in one:
+            lines.append(f"    → {plain(json.dumps(one['expect'], ensure_ascii=False))}")
+    return "\n".join(lines)
 
 
 def json_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -> dict[str, Any]:
@@ -119,6 +131,8 @@ def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str,
         for name, texts in _ANNOTATIONS.items()
         if isinstance(entry.annotations.get(name), bool)
     ]
+    if entry.stdin and entry.is_tool:
+        yield "stdin", "passed on by `rye run`"
     if any(effects):
         yield "effects", ", ".join(filter(None, effects))
     if inspection.asked:

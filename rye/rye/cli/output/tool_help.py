@@ -6,7 +6,7 @@ from rye.catalogue.entry import CatalogueEntry
 from rye.catalogue.example import example_parameters
 from rye.catalogue.parameters import parameters_of
 from rye.cli.output.printing import paragraph, plain
-from rye.cli.output.show_page import example_call, heading, parameter_list
+from rye.cli.output.show_page import example_call, examples_list, heading, parameter_list
 from rye.errors import RyeError
 
 
@@ -26,11 +26,20 @@ def help_of(entry: CatalogueEntry) -> str:
     if parameters:
         title = heading("Parameters (KEY=VALUE or --KEY VALUE):")
         parts.append(f"{title}\n{parameter_list(parameters)}")
-    example = example_parameters(entry.schema)
-    if example is not None:
-        parts.append(f"{heading('Examples:')}\n  {plain(example_call(entry, example))}")
+    if entry.stdin:
+        parts.append("It reads stdin.")
+    if examples := _examples(entry):
+        parts.append(f"{heading('Examples:')}\n{examples}")
     parts.append(
         f"Its signature, pin and permissions: rye show {name}\n"
         "The options of every call: rye run --help"
     )
     return "\n\n".join(parts)
+
+
+def _examples(entry: CatalogueEntry) -> str:
+    """The author's examples, or else a call that the schema accepts."""
+    if entry.examples:
+        return examples_list(entry)
+    parameters = example_parameters(entry.schema)
+    return "" if parameters is None else f"  {plain(example_call(entry, parameters))}"

@@ -36,6 +36,13 @@ class RunRequest(Record, frozen=True):
         """True if parameters were given."""
         return bool(self.pairs) or self.params is not None
 
+    @property
+    def reads_stdin(self) -> bool:
+        """True if a parameter is read from stdin."""
+        return self.params == "-" or any(
+            pair.endswith("=-") and not pair.startswith("--") for pair in self.pairs
+        )
+
 
 _FLAGS = {
     "--json": "json",

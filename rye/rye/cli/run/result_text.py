@@ -56,6 +56,10 @@ def failure_text(result: ExecutionResult) -> str:
 
         if hint == USER_DECIDES:
             hint = ""  # the user is here, and reads which command to use in the note
+    if not hint and not number and not metadata.get("denied"):
+        from rye.cli.run.advice import advice_of
+
+        hint = advice_of(result)
     return f"{name!r} ended with {end}" + (f"; {hint}" if hint else "")
 
 
@@ -69,6 +73,11 @@ def notes_of(result: ExecutionResult) -> Iterator[str]:
         one = ended == 1
         processes = "1 background process" if one else f"{ended} background processes"
         yield f"{processes} outlived the tool and {'was' if one else 'were'} ended"
+    if result.success and isinstance(result.data, dict) and "stdout" in result.data:
+        from rye.cli.run.advice import note_about_json
+
+        if advice := note_about_json(result.data):
+            yield advice
     if survivors := metadata.get("survivors"):
         listed = ", ".join(map(str, survivors))
         yield f"could not end all processes of the tool; still running: {listed}; see `ps`"

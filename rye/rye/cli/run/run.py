@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import partial
 
 from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, is_terminal, print_json
@@ -85,9 +86,8 @@ def _result(
                 dry_run=request.dry_run,
                 frozen=request.frozen,
                 on_output=None if request.json else output,
-                listener=TerminalListener(
-                    running_time, output, stdin_is_used=request.params == "-"
-                ),
+                listener=TerminalListener(running_time, output, stdin_is_used=request.reads_stdin),
+                stdin=None if request.reads_stdin else partial(_pass_stdin_on, running_time),
                 widening=widening,
                 unenforced="warn",
                 watch=details,
@@ -103,6 +103,17 @@ def _result(
         return ExecutionResult(success=False, error=failed.error, metadata=failed.metadata), []
     finally:
         running_time.stop()
+
+
+def _pass_stdin_on(running_time: RunningTime) -> int | None:
+    """The descriptor of stdin, for a tool that reads it."""
+    if is_terminal(sys.stdin):
+        # The line would be in the way of what the user types.
+        running_time.stop()
+    try:
+        return sys.stdin.fileno()
+    except (OSError, ValueError):
+        return None
 
 
 def given_parameters(request: RunRequest, executor: BlockingExecutor) -> Mapping[str, Any] | None:

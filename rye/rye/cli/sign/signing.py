@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from lilux.files.atomic import atomic_write
 
+from rye.authoring.signing import Signed, SigningRoom
 from rye.cli.sign.targets import Target
 from rye.context import Context
 from rye.errors import KeyStoreError, RyeError
 from rye.trust.key_format import EntryFormatError, render_trusted_key, time_now, trusted_key
 from rye.trust.operations import ItemReport, trust_list, verify_paths
-from rye.trust.signer import SignedItem, Signer
+from rye.trust.signer import Signer
 from rye.trust.verify import Standing
 
 UNREADABLE = "unreadable"
@@ -54,7 +55,7 @@ class Signing(NamedTuple):
     """The result of signing one file: a signature or an error."""
 
     target: Target
-    signed: SignedItem | None
+    signed: Signed | None
     error: RyeError | None
     before: Verification
     """The state of the file before."""
@@ -64,7 +65,7 @@ class Signing(NamedTuple):
         """``signed``, ``already`` (signed by this key, and unchanged) or ``failed``."""
         if self.signed is None:
             return "failed"
-        return "signed" if self.signed.changed else "already"
+        return "signed" if self.signed.item.changed else "already"
 
     @property
     def replaced(self) -> str:
@@ -93,15 +94,10 @@ def sign_targets(targets: Sequence[Target], context: Context) -> Iterator[Signin
     A tool that would be refused when it is called is not signed.
     Raises :class:`KeyStoreError` at once if the user's key cannot be used.
     """
-    from rye.executor.chain.snapshot import Library
-    from rye.executor.inspection import check_before_signing
-
-    signer = Signer.of_user(key_folder(context))
-    library = Library(context)
+    room = SigningRoom(context, Signer.of_user(key_folder(context)))
     for target, before in zip(targets, verify_targets(targets, context), strict=True):
         try:
-            check_before_signing(target.item_id, target.path, target.root, library)
-            signed = signer.sign_file(target.path, target.root)
+            signed = room.sign(target.item_id, target.path, target.root)
         except RyeError as error:
             yield Signing(target, None, error, before)
         else:

@@ -154,10 +154,11 @@ def _named_files(
             spec = Declaration.of([element], "verify_deps", _KEYS)
             for covered in _anchors_for(level, chain, anchor):
                 for path, root in _declared_files(spec, tool_path, covered, few=few):
-                    yield _name_below(path, base), (path, root)
+                    yield name_below(path, base), (path, root)
 
 
-def _name_below(path: str, base: str) -> str:
+def name_below(path: str, base: str) -> str:
+    """The name of a dependency. Raises :class:`AnchorError` for one that means another file."""
     name = _relative(path, base)
     if name.startswith((LIBRARY, PROJECT)):
         # Otherwise a signed copy there would be verified instead of that file.

@@ -25,7 +25,7 @@ from rye.spaces.model import PRECEDENCE, Resolution, Space
 from rye.spaces.resolver import Resolver
 from rye.spaces.watch import Watch
 from rye.trust.store import TrustStore
-from rye.trust.verify import Verdict, judge, verify_item
+from rye.trust.verify import Verdict, changed_by_author, judge, verify_item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,10 +59,11 @@ class CacheEntry(Record, Generic[Data], frozen=True):
 class Library:
     """The spaces, the trust store, and what is remembered about files. For one thread."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, own: tuple[Space, ...] | None = None) -> None:
+        """``own`` replaces the spaces of the project and of the user."""
         self.context = context
         self.disk_cache = cache_of(context.user_space)
-        self.resolver = Resolver(context)
+        self.resolver = Resolver(context, own=own)
         self.store = TrustStore(context, spaces=self.resolver.spaces, disk_cache=self.disk_cache)
         self.metadata_cache: dict[Path, CacheEntry[Metadata]] = BoundedDict()
         self.known_files: dict[Path, KnownFile] = BoundedDict()
@@ -120,6 +121,11 @@ class Snapshot:
         """The verdict of the trust store about the file; the item must have one."""
         file = self._read(resolution).file
         return judge(file, format_of(file.path).comment, self._library.store)
+
+    def changed_by_author(self, resolution: Resolution) -> bool:
+        """True if the user signed an earlier content of the file, which was changed since."""
+        file = self._read(resolution).file
+        return changed_by_author(file, format_of(file.path).comment, self._library.store)
 
     def metadata(self, resolution: Resolution) -> Metadata:
         """The declarations of the file; raises ``ItemFormatError``."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from lilux.primitives.subprocess.confinement import MissingPart
 
+    from rye.items.permissions import Permissions
+
 MCP_TOOL = "mcp_tool"
 """The setting that names a tool of an MCP server, and the digest of its pinned definition."""
 _PATHS = ("cwd", "stdout_file", "stderr_file")
@@ -51,10 +53,17 @@ class ExecutionConfig(Record, frozen=True, kw_only=True):
     params: dict[str, Any] = field(repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The environment variables whose values are part of the command or the working directory."""
+    permissions: Permissions | None = None
+    """Everything that the call may do; ``None`` if the tool is not confined."""
     enforced: Mapping[str, str] | None = None
     """What Rye itself enforces of the permissions; ``None`` if the tool is not confined."""
     missing: tuple[MissingPart, ...] = ()
     """The permissions that nothing enforces."""
+
+    @classmethod
+    def of_process(cls, config: dict[str, Any]) -> ExecutionConfig:
+        """A process that Rye itself starts."""
+        return cls(primitive_id=SUBPROCESS, config=config, params={})
 
     def scrubbed(self, text: str) -> str:
         """Return ``text`` with each secret value replaced by the name of its variable."""

@@ -14,6 +14,7 @@ from lilux.record import Record, field, replaced
 
 from rye.closure.manifest import FOLDERS, RUNTIME_LIBRARY, TOOL, Closure
 from rye.executor.chain.anchor import Anchor
+from rye.executor.config.templates import COMPILED
 
 _COPIED = (b"{tool_path}", b"{tool_dir}", b"{tool_parent}", b"{anchor_path}", b"{runtime_lib}")
 
@@ -27,6 +28,13 @@ class Placement(Record, frozen=True, kw_only=True):
     """Values of ``{name}`` in templates."""
     anchor: Anchor | None = None
     """The anchor, with its paths in the copy."""
+    compiled: str = ""
+    """The folder with compiled modules; empty if there is none."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """What the process has to read."""
+        return tuple([one for one in (self.root, self.compiled) if one])
 
 
 def reads_files(closure: Closure, anchor: Anchor | None) -> bool:
@@ -34,13 +42,18 @@ def reads_files(closure: Closure, anchor: Anchor | None) -> bool:
     return anchor is not None or any(name in closure.encoded for name in _COPIED)
 
 
-def placed(closure: Closure, anchor: Anchor | None, root: str) -> Placement:
+def loads_compiled(closure: Closure) -> bool:
+    """True if the runtime of a chain can load compiled Python."""
+    return f"{{{COMPILED}}}".encode() in closure.encoded
+
+
+def placed(closure: Closure, anchor: Anchor | None, root: str, compiled: str = "") -> Placement:
     """The placement of a call that runs the copy in ``root``."""
-    names: dict[str, str] = {}
+    names: dict[str, str] = {COMPILED: compiled}
     if closure.manifest.tool is not None:
         tool = f"{root}/{closure.manifest.tool.place}"
         folder = os.path.dirname(tool)  # noqa: PTH120 - texts, in every call
-        names = {
+        names |= {
             "tool_path": tool,
             "tool_dir": folder,
             "tool_parent": os.path.dirname(folder),  # noqa: PTH120 - as above
@@ -50,7 +63,7 @@ def placed(closure: Closure, anchor: Anchor | None, root: str) -> Placement:
     if FOLDERS[RUNTIME_LIBRARY] in closure.folders:
         names["runtime_lib"] = lib
     if anchor is None:
-        return Placement(root=root, names=names)
+        return Placement(root=root, names=names, compiled=compiled)
     names["anchor_path"] = _copied(str(anchor.path), closure, root)
     moved = replaced(
         anchor,
@@ -58,7 +71,7 @@ def placed(closure: Closure, anchor: Anchor | None, root: str) -> Placement:
         lib=None if anchor.lib is None else type(anchor.path)(lib),
         names={**anchor.names, **names},
     )
-    return Placement(root=root, names=names, anchor=moved)
+    return Placement(root=root, names=names, anchor=moved, compiled=compiled)
 
 
 def _copied(path: str, closure: Closure, root: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rye.errors import (
+    ChangedError,
     ItemFormatError,
     LockCorruptError,
     LockDowngradeError,
@@ -230,6 +231,13 @@ def _refuse(lock: StoredLock, violations: Sequence[Violation]) -> None:
                 lockfile=lock.path,
                 hint=f"{hint}: {' && '.join([*steps, _update_command(lock)])}",
             )
+    edited = [one for one in violations if one.breach is Breach.EDITED]
+    if edited:
+        paths = dict.fromkeys([str(one.path) for one in edited])
+        raise ChangedError(
+            "; ".join(dict.fromkeys([one.message for one in edited])),
+            hint=f"read what changed, then sign it again with: {_command('rye sign', *paths)}",
+        )
 
 
 def _update_command(lock: StoredLock) -> str:

@@ -46,6 +46,10 @@ class Pinned(NamedTuple):
     changes: tuple[PinChange, ...] = ()
     widened: tuple[str, ...] = ()
     """What the tool may do in addition, such as ``write ~/.config``."""
+    replaced: str = ""
+    """The content hash of the tool that was pinned before; empty if none was, or it is the same."""
+    replaced_closure: str = ""
+    """The digest of everything that was pinned before, under which it may still be stored."""
 
 
 class PinCheck(NamedTuple):
@@ -82,7 +86,45 @@ def pinned(lock: StoredLock, state: PinState, old: StoredLock | None = None) -> 
         ),
         changes=() if old is None else _changes(old.lockfile, lock.lockfile),
         widened=() if old is None else _widened(old.lockfile, lock.lockfile),
+        replaced="" if old is None else _replaced(old.lockfile, lock.lockfile),
+        replaced_closure="" if old is None else str(old.lockfile.extra.get("closure") or ""),
     )
+
+
+def _replaced(old: Lockfile, new: Lockfile) -> str:
+    return "" if old.root.integrity == new.root.integrity else old.root.integrity
+
+
+def follows(old: Lockfile, new: Lockfile, signed: Mapping[str, str]) -> bool:
+    """True if every difference comes from files that their author signed again.
+
+    ``signed`` maps the content hash of each such file to the one that the same key signed before.
+    If one of them is the tool, it may name another executor, and new files that are validly signed
+    then follow from its content. A file that is pinned before and after must be the same, or one
+    of ``signed``; a file of the project, which has no signature, must be the same.
+    """
+    before, after = _hashes(old), _hashes(new)
+    by_author = signed.get(new.root.integrity) == old.root.integrity
+    if not by_author and new.root.integrity != old.root.integrity:
+        return False
+    for name, (space, digest) in after.items():
+        if name not in before:
+            if name.startswith(PROJECT) or not (by_author or digest in signed):
+                return False
+        elif before[name] != (space, digest) and before[name] != (space, signed.get(digest)):
+            return False
+    return True
+
+
+def _hashes(lockfile: Lockfile) -> dict[str, tuple[object, str]]:
+    found: dict[str, tuple[object, str]] = {
+        str(entry.get("item_id")): (entry.get("space"), str(entry.get("integrity")))
+        for entry in lockfile.resolved_chain
+    }
+    return found | {
+        f"file {name}" if not name.startswith(PROJECT) else name: (None, str(digest))
+        for name, digest in (lockfile.verified_deps or {}).items()
+    }
 
 
 def _widened(old: Lockfile, new: Lockfile) -> tuple[str, ...]:

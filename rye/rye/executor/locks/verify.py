@@ -12,6 +12,7 @@ from rye.context import Context
 from rye.errors import ItemFormatError, RyeError
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.spaces.model import Resolution, Space
+from rye.trust.verify import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Breach(Enum):
     """How an element can differ from its pin, from the mildest to the worst."""
 
     MISSING = "missing"
+    EDITED = "edited"
     UPGRADE = "upgrade"
     DOWNGRADE = "downgrade"
     SHADOWED = "shadowed"
@@ -123,6 +125,9 @@ def _differences(
         return
     elif verdict.trusted:
         breach, message = _signed_change(entry, resolution, snapshot, found)
+    elif verdict.standing is Standing.CHANGED and snapshot.changed_by_author(resolution):
+        breach = Breach.EDITED
+        message = f"{resolution.item_id} changed since you signed it: {resolution.path}"
     else:
         breach = Breach.TAMPERED
         message = (

@@ -84,11 +84,18 @@ class BlockingExecutor:
     inside the methods are there for the same reason.
     """
 
-    def __init__(self, context: Context | None = None, *, start_helper: bool = True) -> None:
+    def __init__(
+        self,
+        context: Context | None = None,
+        *,
+        start_helper: bool = True,
+        preparer: Preparer | None = None,
+    ) -> None:
+        """``preparer`` prepares the calls; by default one for the context."""
         self._context = context
         self._start_helper = start_helper
         self._subprocess = BlockingSubprocess()
-        self._preparer: Preparer | None = None
+        self._preparer = preparer
         self._recorder: Recorder | None = None
         self._seen: tuple[str, Snapshot] | None = None
 
@@ -143,13 +150,19 @@ class BlockingExecutor:
         unenforced: str = "refuse",
         watch: CallWatch | None = None,
         caller: Caller | None = None,
+        stdin: Callable[[], int | None] | None = None,
     ) -> ExecutionResult:
-        """As :func:`execute_blocking`; the last four are for a person's own call."""
+        """As :func:`execute_blocking`; the last five are for a person's own call.
+
+        ``stdin`` is called for a tool that reads the stdin of its caller, and returns the
+        descriptor that is copied to the tool.
+        """
         from rye.executor.run.failure import failure_of
         from rye.executor.run.finish import explain_failure, named, noted, result_of, save_lock
         from rye.executor.run.originals import NamingOutput
         from rye.executor.run.outcome import outcome_of
         from rye.executor.run.prepare import CallOptions, Preparation, no_step
+        from rye.executor.run.stdin import reads_stdin
 
         started = time.perf_counter()
         options = CallOptions(
@@ -177,10 +190,12 @@ class BlockingExecutor:
             else:
                 recording.prepared(call)
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
-                ran = named(self._run(call.config, output, listener), call)
+                source = stdin() if stdin is not None and reads_stdin(call.chain) else None
+                ran = named(self._run(call.config, output, listener, source), call)
                 if output is not None:
                     output.end()
                 recording.ran(ran)
+                self._compile(call)
                 on_step("run")
                 outcome = noted(outcome_of(call.config, ran, call.chain), call)
                 if not outcome.success:
@@ -208,6 +223,15 @@ class BlockingExecutor:
         found = missing_parts(result.metadata)
         return [] if found and self._parts().confining.accepts_unenforced else found
 
+    def _compile(self, call: PreparedCall) -> None:
+        """Compile the modules of a tool that is called again."""
+        job, compiled = call.compile_job, self._parts().closures.compiled
+        if job is not None and (temporary := compiled.begin(job)):
+            try:
+                self._subprocess.execute(job.config(temporary), {})
+            finally:
+                compiled.end(job, temporary)
+
     def _parts(self) -> Preparer:
         if self._preparer is None:
             from rye.context import Context
@@ -230,7 +254,11 @@ class BlockingExecutor:
         return seen[1] if seen is not None and seen[0] == item_id else None
 
     def _run(
-        self, config: ExecutionConfig, on_output: NamingOutput | None, listener: Listener | None
+        self,
+        config: ExecutionConfig,
+        on_output: NamingOutput | None,
+        listener: Listener | None,
+        source: int | None,
     ) -> Any:
         from rye.executor.config.build import MCP_TOOL
         from rye.spaces.ids import SUBPROCESS
@@ -242,7 +270,7 @@ class BlockingExecutor:
                 config.config,
                 config.params,
                 on_output=on_output,
-                dialogue=Conversation(listener).dialogue,
+                dialogue=Conversation(listener, source).dialogue,
             )
         return _run_in_loop(config, on_output, listener, self._parts().context)
 

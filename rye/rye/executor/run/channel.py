@@ -153,6 +153,8 @@ class Conversation:
 
     def __init__(self, listener: Listener | None, source: int | None = None) -> None:
         self.dialogue = Dialogue(channel=VARIABLE, on_message=self._hear, source=source)
+        # A person who types the input of a tool cannot answer its questions as well.
+        self._can_ask = source is None
         self._listener = listener
         self._lines = ChannelLines()
         self._waiting: deque[Question] = deque()
@@ -178,7 +180,10 @@ class Conversation:
                 self._answer(Reply({"error": "too many questions wait for an answer"}))
 
     def _ask(self, question: Question) -> None:
-        reply = UNAVAILABLE if self._listener is None else self._listener.ask(question)
+        if self._listener is None or not self._can_ask:
+            self._answer(UNAVAILABLE)
+            return
+        reply = self._listener.ask(question)
         if isinstance(reply, Reply):
             self._answer(reply)
             return

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from lilux.runtime.env_resolver.interpreters import which
 from lilux.sha256 import sha256
 
+from rye.cache.disk import DiskCache
+from rye.closure.compiled import CompiledFiles, CompileJob
 from rye.closure.manifest import Closure, Manifest, close
 from rye.closure.store import Copy, store_of
 from rye.context import Context
 from rye.executor.caches import BoundedDict
 from rye.executor.chain.anchor import Anchor
-from rye.executor.config.merge import merged_templates
-from rye.executor.config.placement import reads_files
+from rye.executor.config.merge import interpreter_variables, merged_templates
+from rye.executor.config.placement import Placement, loads_compiled, placed, reads_files
 from rye.executor.run.layout import Layout
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
@@ -29,8 +33,9 @@ class Closures:
     files are those that they had when it was made.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, disk_cache: DiskCache) -> None:
         self.store = store_of(context)
+        self.compiled = CompiledFiles(self.store.folder, disk_cache)
         self._project = str(context.project_path)
         self._known: dict[str, tuple[Sequence[ChainElement], object, Closure]] = BoundedDict()
 
@@ -40,19 +45,21 @@ class Closures:
         anchor: Anchor | None,
         dependencies: Mapping[str, str],
         files: Mapping[str, tuple[str, str]],
+        data: Collection[str] = (),
     ) -> Closure:
         """The closure of a chain whose dependencies were verified.
 
         ``dependencies`` has their content hashes, and ``files`` the paths of all but the pinned
-        ones, both by name. Raises the errors of reading a marker.
+        ones, both by name; ``data`` are the names that are data. Raises the errors of reading a
+        marker.
         """
         markers = _markers(chain[0], anchor, files)
-        state = (anchor, dependencies, markers)
+        state = (anchor, dependencies, markers, tuple(data))
         known = self._known.get(chain[0].item_id)
         if known is not None and known[0] is chain and known[1] == state:
             return known[2]
         layout = Layout(chain, anchor, files, self._project)
-        placed = layout.placed(dependencies, markers)
+        placed = layout.placed(dependencies, markers, data)
         manifest = Manifest(
             files=tuple([one for one, _ in placed]),
             primitive=chain[-1].item_id,
@@ -76,6 +83,28 @@ class Closures:
             index: read[path] for index, (path, _) in enumerate(closure.sources) if path in read
         }
         return self.store.copy(closure, by_index)
+
+    def place(
+        self,
+        closure: Closure,
+        anchor: Anchor | None,
+        copy: Copy | None,
+        chain: Sequence[ChainElement],
+        env: Mapping[str, str],
+    ) -> tuple[Placement, CompileJob | None]:
+        """Where the call finds its files, and what should be compiled for the next call."""
+        if copy is None:
+            return Placement(anchor=anchor), None
+        found: str | CompileJob | None = None
+        if loads_compiled(closure):
+            interpreter = next((env.get(name, "") for name in interpreter_variables(chain)), "")
+            if interpreter and os.sep not in interpreter:
+                interpreter = str(which(interpreter, env) or "")
+            found = self.compiled.find(closure, copy.root, interpreter)
+        if isinstance(found, str):
+            return placed(closure, anchor, copy.root, found), None
+        # A tool that is being written changes with every call: compile what is called again.
+        return placed(closure, anchor, copy.root), None if copy.is_new else found
 
 
 def _markers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from lilux.record import Record, replaced
 
@@ -15,7 +16,7 @@ from rye.executor.config.environment import ChainEnvironment
 from rye.executor.config.merge import interpreter_variables
 from rye.items.element import ChainElement
 from rye.items.permissions import Permissions, joined
-from rye.permissions.settings import ALLOW, REFUSE, UserSettings
+from rye.permissions.settings import ALLOW, REFUSE, Settings, UserSettings
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
@@ -59,11 +60,11 @@ class Confining:
         config: ExecutionConfig,
         options: CallOptions,
         *,
-        copy: str = "",
+        own: tuple[str, ...] = (),
     ) -> ExecutionConfig:
         """Return the config of the confined call; the same one if the tool is not confined.
 
-        ``copy`` is the copy of the closure that the call runs, if there is one. Raises
+        ``own`` are the folders from which the call runs. Raises
         :class:`PermissionsError`, also for a part that cannot be enforced and is required.
         """
         if chain[0].metadata.permissions is None:
@@ -74,15 +75,21 @@ class Confining:
                 )
             return config
         widening = options.widening
-        accepts = self._accepts(widening, options.unenforced)
-        if config.primitive_id == HTTP_CLIENT:
-            missing = self._check_request(chain, config, widening)
-            return _reported(config, chain[0].item_id, {"net": "http_client"}, missing, accepts)
+        settings = self._settings.current()
+        accepts = _accepts(settings, widening, options.unenforced)
+        granted = settings.granted(chain[0].item_id, chain[0].signer)
         if config.primitive_id != SUBPROCESS:
+            permissions = _everything(chain, granted, widening)
+            config = replaced(config, permissions=permissions)
+            if config.primitive_id == HTTP_CLIENT:
+                missing = _check_request(permissions, chain, config)
+                return _reported(config, chain[0].item_id, {"net": "http_client"}, missing, accepts)
             missing = _not_a_process(config.primitive_id)
             return _reported(config, chain[0].item_id, {}, missing, accepts)
         _refuse_files(chain[0].item_id, config.config)
-        confiner = self._confiner(chain, anchor, environment, config, widening, copy=copy)
+        confiner = self._confiner(
+            chain, anchor, environment, config, granted=granted, widening=widening, own=own
+        )
         profile = confiner.profile
         required = () if accepts else _required()
         env = {name: value for name, value in config.config["env"].items() if profile.keeps(name)}
@@ -93,39 +100,17 @@ class Confining:
             "env": env,
             "confinement": confiner.confinement(required),
         }
-        return replaced(config, config=confined, enforced={})
+        return replaced(config, config=confined, permissions=profile.permissions, enforced={})
 
     def permissions(self, chain: Sequence[ChainElement], widening: Widening | None) -> Permissions:
         """Everything that a confined chain may do."""
-        from rye.permissions.chain import chain_permissions
-
-        own = chain_permissions(chain) or Permissions()
-        granted = self._settings.granted(chain[0].item_id, chain[0].signer)
-        more = [] if widening is None else [widening.permissions]
-        return joined([own, *granted, *more]) if granted or more else own
+        granted = self._settings.current().granted(chain[0].item_id, chain[0].signer)
+        return _everything(chain, granted, widening)
 
     @property
     def accepts_unenforced(self) -> bool:
         """True if the user's settings accept permissions that cannot be enforced."""
-        return self._settings.unenforced == ALLOW
-
-    def _accepts(self, widening: Widening | None, unenforced: str) -> bool:
-        if widening is not None and widening.unenforced:
-            return True
-        return (self._settings.unenforced or unenforced) != REFUSE
-
-    def _check_request(
-        self, chain: Sequence[ChainElement], config: ExecutionConfig, widening: Widening | None
-    ) -> tuple[MissingPart, ...]:
-        from rye.permissions.requests import check_request
-
-        url = config.config.get("url") if len(chain) > 1 else "{url}"
-        return check_request(
-            self.permissions(chain, widening),
-            url,
-            chain[0].item_id,
-            redirects=bool(config.config.get("follow_redirects")),
-        )
+        return self._settings.current().unenforced == ALLOW
 
     def _confiner(
         self,
@@ -133,25 +118,52 @@ class Confining:
         anchor: Anchor | None,
         environment: ChainEnvironment,
         config: ExecutionConfig,
-        widening: Widening | None,
         *,
-        copy: str,
+        granted: list[Permissions],
+        widening: Widening | None,
+        own: tuple[str, ...],
     ) -> Confiner:
         """The confiner of the chain; the last one if nothing that it depends on has changed."""
         tool, env = chain[0].item_id, environment.env
         interpreters = tuple([env.get(name, "") for name in interpreter_variables(chain)])
         command = config.config["command"]
-        granted = self._settings.granted(tool, chain[0].signer)
-        key = (anchor, command, interpreters, env.get("PATH"), granted, widening, copy)
+        key = (anchor, command, interpreters, env.get("PATH"), granted, widening, own)
         known = self._known.get(tool)
         if known is not None and known[0] is chain and known[1] == key:
             return known[2]
-        permissions = self.permissions(chain, widening)
+        permissions = _everything(chain, granted, widening)
         made = confiner_of(
-            permissions, chain, anchor, environment, config, context=self._context, copy=copy
+            permissions, chain, anchor, environment, config, context=self._context, own=own
         )
         self._known[tool] = (chain, key, made)
         return made
+
+
+def _everything(
+    chain: Sequence[ChainElement], granted: list[Permissions], widening: Widening | None
+) -> Permissions:
+    """What the signed files of a chain, the user's settings and the caller allow together."""
+    from rye.permissions.chain import chain_permissions
+
+    own = chain_permissions(chain) or Permissions()
+    more = [] if widening is None else [widening.permissions]
+    return joined([own, *granted, *more]) if granted or more else own
+
+
+def _accepts(settings: Settings, widening: Widening | None, unenforced: str) -> bool:
+    if widening is not None and widening.unenforced:
+        return True
+    return (settings.unenforced or unenforced) != REFUSE
+
+
+def _check_request(
+    permissions: Permissions, chain: Sequence[ChainElement], config: ExecutionConfig
+) -> tuple[MissingPart, ...]:
+    from rye.permissions.requests import check_request
+
+    url = config.config.get("url") if len(chain) > 1 else "{url}"
+    redirects = bool(config.config.get("follow_redirects"))
+    return check_request(permissions, url, chain[0].item_id, redirects=redirects)
 
 
 def confiner_of(
@@ -162,7 +174,7 @@ def confiner_of(
     config: ExecutionConfig,
     *,
     context: Context,
-    copy: str = "",
+    own: tuple[str, ...] = (),
 ) -> Confiner:
     """The confiner of a chain with these permissions."""
     from rye.permissions.profile import Confiner, Start, profile_of
@@ -178,7 +190,7 @@ def confiner_of(
         permissions, environment.declared | _set_by_config(chain) | _set_by_anchor(anchor)
     )
     start = Start(
-        commands=tuple(commands), path=env.get("PATH", ""), own=_own_files(chain, anchor, copy)
+        commands=tuple(commands), path=env.get("PATH", ""), own=(*own, *_own_files(chain, anchor))
     )
     return Confiner(profile, start, chain[0].item_id, context)
 
@@ -223,6 +235,7 @@ def not_enforced(tool: str, parts: str) -> NotEnforcedError:
     )
 
 
+@cache
 def _required() -> tuple[str, ...]:
     from lilux.primitives.subprocess.confinement import PARTS
 
@@ -244,10 +257,9 @@ def _set_by_anchor(anchor: Anchor | None) -> frozenset[str]:
     return frozenset() if anchor is None else frozenset([one.name for one in anchor.env_paths])
 
 
-def _own_files(chain: Sequence[ChainElement], anchor: Anchor | None, copy: str) -> tuple[str, ...]:
-    """The files that a tool consists of: the copy that runs, its folder, and its runtimes."""
-    found = [copy] if copy else []
-    found += [str(one.path) for one in chain[1:] if one.path is not None]
+def _own_files(chain: Sequence[ChainElement], anchor: Anchor | None) -> tuple[str, ...]:
+    """The files that a tool consists of: its folder, and the libraries of its runtimes."""
+    found = [str(one.path) for one in chain[1:] if one.path is not None]
     if chain[0].path is not None:
         found.append(str(chain[0].path.parent))
     if anchor is not None:

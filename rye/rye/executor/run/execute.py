@@ -44,13 +44,16 @@ from rye.spaces.model import Resolution
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any, ClassVar, Self, TypeVar
 
     from rye.executor.run.channel import Listener
 
     Result = TypeVar("Result")
+    Approve = Callable[[PreparedCall], Awaitable[bool]]
+    """Returns True if somebody was asked, which takes time: then the call is prepared again, and
+    runs only if it is still the same. Raises a ``RyeError`` to refuse it."""
 
 
 class PrimitiveExecutor:
@@ -113,6 +116,7 @@ class PrimitiveExecutor:
         on_output: OnOutput | None = None,
         listener: Listener | None = None,
         caller: Caller | None = None,
+        approve: Approve | None = None,
         verified: VerifiedChain | None = None,
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
@@ -121,8 +125,9 @@ class PrimitiveExecutor:
         a lockfile. ``on_output(stream, text)`` receives output as it arrives, and ``listener``
         the tool's progress and questions. A ``dry_run`` prepares the call without running it:
         ``data`` and ``metadata["plan"]`` are the plan. Every other call is recorded in the user's
-        history, with its ``caller``. With ``verified``, which :meth:`freeze` returned, the tool
-        runs as it was then, whatever has changed since.
+        history, with its ``caller``. ``approve`` decides about a call that is ready to run; see
+        :data:`Approve`. With ``verified``, which :meth:`freeze` returned, the tool runs as it was
+        then, whatever has changed since.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -135,24 +140,27 @@ class PrimitiveExecutor:
         recording = None if dry_run else self._recorder.begin(item_id, parameters, caller)
         worker = self._worker
         try:
-            try:
-                if verified is not None:
-                    call = preparation.complete(preparation.copied(verified), parameters)
-                else:
-                    call = preparation.prepare(parameters, few=True)
-            except ManyDependencies:
-                call = preparation.complete(await worker.verify(item_id, options), parameters)
+            if verified is not None:
+                call = preparation.complete(preparation.copied(verified), parameters)
+            else:
+                call = await worker.prepare(preparation, item_id, options, parameters)
             if recording is None:
                 from rye.executor.run.plan import planned
 
                 outcome = planned(call, self.context)
             else:
                 recording.prepared(call)
+                if approve is not None and await approve(call):
+                    recording.asked()
+                    preparation = Preparation(self._preparer, item_id, options)
+                    again = await worker.prepare(preparation, item_id, options, parameters)
+                    call = _unchanged(call, again)
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
                 ran = named(await self._primitives.run(call.config, output, listener), call)
                 if output is not None and (last := output.end()) is not None:
                     await last
                 recording.ran(ran)
+                await self._compile(call)
                 outcome = noted(outcome_of(call.config, ran, call.chain), call)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, self._preparer.environments)
@@ -167,9 +175,18 @@ class PrimitiveExecutor:
         result = result_of(outcome, preparation.chain, preparation.closure, started)
         return result if recording is None else recording.finished(result, preparation.chain)
 
-    async def freeze(self, item_id: str, *, frozen: bool = False) -> VerifiedChain:
+    async def freeze(self, item_id: str) -> VerifiedChain:
         """Verify the tool once, for many calls of exactly this closure. Raises a ``RyeError``."""
-        return await self._worker.verify(item_id, CallOptions(frozen=frozen))
+        return await self._worker.verify(item_id, CallOptions())
+
+    async def _compile(self, call: PreparedCall) -> None:
+        """Compile the modules of a tool that is called again."""
+        job, compiled = call.compile_job, self._preparer.closures.compiled
+        if job is not None and (temporary := compiled.begin(job)):
+            try:
+                await self._primitives.run(ExecutionConfig.of_process(job.config(temporary)))
+            finally:
+                compiled.end(job, temporary)
 
     # The names that the specification gives to single steps.
 
@@ -206,6 +223,18 @@ class PrimitiveExecutor:
         return self._preparer.configs.build(chain, parameters, env, anchor, timeout=timeout)
 
 
+def _unchanged(approved: PreparedCall, call: PreparedCall) -> PreparedCall:
+    """Return ``call``, which was prepared after ``approved`` was. Raises ``DeclinedError``."""
+    if call.closure.digest != approved.closure.digest:
+        from rye.errors import DeclinedError
+
+        raise DeclinedError(
+            f"{call.chain[0].item_id!r} changed while the user was asked about it",
+            hint="call it again",
+        )
+    return call
+
+
 class _Worker:
     """A thread and a :class:`Preparer` that only this thread touches.
 
@@ -219,6 +248,19 @@ class _Worker:
         self._primitives = primitives
         self._preparer: Preparer | None = None
         self._threads: ThreadPoolExecutor | None = None
+
+    async def prepare(
+        self,
+        preparation: Preparation,
+        item_id: str,
+        options: CallOptions,
+        parameters: Mapping[str, Any] | None,
+    ) -> PreparedCall:
+        """Prepare a call here, and in the thread what would block the event loop."""
+        try:
+            return preparation.prepare(parameters, few=True)
+        except ManyDependencies:
+            return preparation.complete(await self.verify(item_id, options), parameters)
 
     async def verify(self, item_id: str, options: CallOptions) -> VerifiedChain:
         """:meth:`Preparation.verify` and the copy, for any number of dependencies."""

@@ -13,6 +13,7 @@ from rye.closure.manifest import (
     MARKER,
     PROJECT,
     RUNTIME,
+    RUNTIME_DATA,
     RUNTIME_LIBRARY,
     TOOL,
     ClosureFile,
@@ -109,7 +110,8 @@ class Layout:
                 continue
             path, root = self._files[name]
             if name.startswith(prefixes.LIBRARY):
-                role, place = RUNTIME_LIBRARY, name.removeprefix(prefixes.LIBRARY)
+                role = RUNTIME_DATA if name in data else RUNTIME_LIBRARY
+                place = name.removeprefix(prefixes.LIBRARY)
             elif _is_in(path, self.anchor):
                 role, place = ANCHOR, _below(path, self.anchor)
             else:

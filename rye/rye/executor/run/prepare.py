@@ -19,11 +19,13 @@ from collections.abc import Container, Mapping
 
 from lilux.record import Record, field, replaced
 
+from rye.closure.compiled import CompileJob
 from rye.closure.manifest import Closure
 from rye.closure.store import Copy
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, resolve_anchor
 from rye.executor.chain.build import Chain, ChainBuilder
+from rye.executor.chain.data_files import verified_data_files
 from rye.executor.chain.dependencies import PROJECT, dependency_files, verified_hashes
 from rye.executor.chain.project_files import PinnedFiles
 from rye.executor.chain.snapshot import Library, Snapshot
@@ -31,15 +33,17 @@ from rye.executor.chain.validate import ChainValidator
 from rye.executor.config.build import ConfigBuilder, ExecutionConfig
 from rye.executor.config.environment import ChainEnvironment, Environments
 from rye.executor.config.named_files import NamedFiles
-from rye.executor.config.placement import Placement, placed
+from rye.executor.config.placement import Placement
 from rye.executor.locks.file import LockfileResolver, StoredLock
 from rye.executor.locks.guard import LockGuard
 from rye.executor.run.closures import Closures
 from rye.executor.run.confine import Confining, Widening
 from rye.executor.run.originals import Originals
 from rye.executor.run.parameters import ParameterGate, check_timeout
+from rye.executor.run.stdin import with_stdin
 from rye.permissions.settings import REFUSE, UserSettings
 from rye.spaces.ids import SUBPROCESS
+from rye.spaces.model import Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +108,8 @@ class PreparedCall(Record, frozen=True, kw_only=True):
     """What runs, as one digest."""
     placement: Placement
     """Where the call finds its files: in a copy of the closure."""
+    compile_job: CompileJob | None = None
+    """What to compile after the call, so that the next one need not; ``None`` if nothing."""
     note: str = ""
     """Why the copy is only temporary; empty if it is not."""
     parameters: Mapping[str, Any] = field(repr=False)
@@ -130,10 +136,16 @@ class Preparer:
     """The parts that prepare calls, with what they remember from one call to the next."""
 
     def __init__(
-        self, context: Context, primitives: Container[str], *, confined_only: bool = False
+        self,
+        context: Context,
+        primitives: Container[str],
+        *,
+        confined_only: bool = False,
+        own: tuple[Space, ...] | None = None,
     ) -> None:
+        """``own`` replaces the spaces of the project and of the user."""
         self.context = context
-        self.library = Library(context)
+        self.library = Library(context, own=own)
         self.chains = ChainBuilder(primitives)
         self.validator = ChainValidator()
         self.lockfiles = LockfileResolver(
@@ -147,7 +159,7 @@ class Preparer:
         self.named_files = NamedFiles(context)
         self.environments = Environments(context, self.library.disk_cache)
         self.configs = ConfigBuilder(context)
-        self.closures = Closures(context)
+        self.closures = Closures(context, self.library.disk_cache)
         self.confining = Confining(
             context,
             UserSettings(context, self.library.disk_cache),
@@ -241,9 +253,9 @@ class Preparation:
             from rye.executor.config.programs import outside_programs
 
             programs = outside_programs(chain, anchor, parts.context, environment.env)
-        placement = Placement(anchor=anchor)
-        if verified.copy is not None:
-            placement = placed(verified.closure, anchor, verified.copy.root)
+        placement, compile_job = parts.closures.place(
+            verified.closure, anchor, verified.copy, chain, environment.env
+        )
         config = parts.configs.build(
             chain,
             given,
@@ -259,9 +271,11 @@ class Preparation:
         self._on_step("config")
         if self._options.confined:
             config = parts.confining.confine(
-                chain, anchor, environment, config, self._options, copy=placement.root
+                chain, anchor, environment, config, self._options, own=placement.folders
             )
             self._on_step("permissions")
+        # After the confinement, which passes only the variables that the tool may have.
+        config = with_stdin(chain, config)
         return PreparedCall(
             chain=chain,
             lock=verified.lock,
@@ -269,6 +283,7 @@ class Preparation:
             dependencies=verified.dependencies,
             closure=verified.closure,
             placement=placement,
+            compile_job=compile_job,
             note="" if verified.copy is None else verified.copy.note,
             parameters=given,
             environment=environment,
@@ -314,6 +329,11 @@ class Preparation:
         anchor = resolve_anchor(chain, parts.context)
         files = dependency_files(chain, anchor, few=few)
         dependencies = verified_hashes(files, chain[0].item_id, snapshot.verify_file)
+        code = dependencies.keys()
+        data = verified_data_files(chain, anchor, snapshot.verify_file, few=few)
+        if data.digests:
+            dependencies = {**data.digests, **dependencies}
+            files = {**data.files, **files}
         pins = parts.pinned_files.digests(chain, few=few)
         if pins:
             dependencies = {**dependencies, **pins}
@@ -321,7 +341,9 @@ class Preparation:
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
         self._on_step("dependencies")
-        self.closure = parts.closures.close(chain, anchor, dependencies, files)
+        self.closure = parts.closures.close(
+            chain, anchor, dependencies, files, data.digests.keys() - code
+        )
         self._on_step("closure")
         return VerifiedChain(
             chain=chain,

@@ -22,7 +22,6 @@ from lilux.primitives.integrity import canonical_json
 from lilux.record import replaced
 from lilux.runtime.env_resolver.interpreters import which
 
-from rye.context import Context
 from rye.errors import HistoryError
 from rye.executor.caches import BoundedDict
 from rye.executor.run.prepare import PreparedCall, Preparer
@@ -39,6 +38,7 @@ from rye.recording.record import (
     REFUSED,
     TIMEOUT,
     Caller,
+    fragment_of,
     line_of,
     this_program,
     trace_id,
@@ -46,7 +46,7 @@ from rye.recording.record import (
 )
 from rye.recording.run_ids import new_run_id
 from rye.recording.settings import HistoryConfig, HistorySettings
-from rye.recording.spool import append, history_folder
+from rye.recording.spool import Spool, history_folder
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
 TYPE_CHECKING = False
@@ -64,6 +64,11 @@ _FROM_A_RUN = {
     "NotEnforcedError": REFUSED,
 }
 """The error types of a call that passed every check. Their messages may contain output."""
+_NOTES = ("closure", "limit", "survivors", "background_ended", "status_code", "autopsy")
+_CALLER = ("client", "token", "program", "traceparent", "replays", "shown")
+_FRESH_SECONDS = 1.0
+_NO_SECRETS = Secrets(None)
+_NO_PARAMETERS, _EMPTY = digest(b"{}"), digest(b"")
 
 
 class Recorder:
@@ -73,17 +78,17 @@ class Recorder:
         """``moves`` is for a long-lived program: it moves its lines into the database, too."""
         self._preparer = preparer
         self._config = HistoryConfig(preparer.context, preparer.library.disk_cache)
-        self._folder = history_folder(preparer.context.user_space)
+        self._spool = Spool(history_folder(preparer.context.user_space))
         self._writer: Writer | None = None
         if moves:
             from rye.recording.writer import Writer
 
-            self._writer = Writer(self._folder)
+            self._writer = Writer(self._spool.folder)
         self._reported = False
         self._program: Caller | None = None
-        self._chains: dict[str, tuple[Sequence[ChainElement], Secrets, dict[str, Any]]] = (
-            BoundedDict()
-        )
+        self._caller: tuple[Caller | None, str] = (None, "")
+        self._project = str(preparer.context.project_path)
+        self._chains: dict[str, _KnownChain] = BoundedDict()
 
     def begin(
         self, item_id: str, parameters: Mapping[str, Any] | None, caller: Caller | None
@@ -103,14 +108,9 @@ class Recorder:
         noted: dict[str, Any] = {}
         if settings.enabled:
             try:
-                record = recording.record(fields, settings)
-                append(
-                    self._folder,
-                    record["id"],
-                    line_of(record),
-                    max_bytes=settings.retention.size,
-                )
-                noted["run_id"] = record["id"]
+                run_id, line = recording.line(fields, settings)
+                self._spool.append(run_id, line, max_bytes=settings.retention.size)
+                noted["run_id"] = run_id
                 if self._writer is not None:
                     self._writer.appended(settings.retention)
                     error = error or self._writer.fault
@@ -123,34 +123,84 @@ class Recorder:
             noted["history_error"] = str(error)
         return noted
 
-    def about(self, chain: Sequence[ChainElement]) -> tuple[Secrets, dict[str, Any]]:
+    def known(self, chain: Sequence[ChainElement]) -> _KnownChain:
         """What the records of a chain have in common; kept until the chain is built again."""
         tool = chain[0].item_id
         known = self._chains.get(tool)
-        if known is None or known[0] is not chain:
-            known = self._chains[tool] = (
-                chain,
-                Secrets(chain[0].metadata.config_schema),
-                _fields_of_chain(chain),
-            )
-        return known[1], known[2]
+        if known is None or known.chain is not chain:
+            known = self._chains[tool] = _KnownChain(chain, self._project)
+        return known
 
-    def program(self, command: str, env: Mapping[str, str]) -> dict[str, Any]:
-        """The program that a call starts, as it is now."""
-        path = command if os.sep in command else which(command, env) or command
-        return stamp(str(path))
+    def called_by(self, caller: Caller) -> str:
+        """Who made a call, as JSON without braces; most calls of a process have one caller."""
+        known, fragment = self._caller
+        if known is not caller:
+            given = [(name, getattr(caller, name)) for name in _CALLER]
+            fields = {"by": caller.kind, **{name: value for name, value in given if value}}
+            if caller.traceparent and (trace := trace_id(caller.traceparent)):
+                fields["trace_id"] = trace
+            fragment = fragment_of(fields)
+            self._caller = (caller, fragment)
+        return fragment
 
-    @property
-    def context(self) -> Context:
-        """The context of the executor."""
-        return self._preparer.context
+    def unknown(self, item_id: str) -> str:
+        """The fields of a call whose chain could not be built, as JSON without braces."""
+        return fragment_of({"item": item_id, "project": self._project})
 
-    def permissions(self, call: PreparedCall) -> dict[str, Any] | None:
-        """Everything that the call may do; ``None`` if the tool is not confined."""
-        if call.chain[0].metadata.permissions is None:
-            return None
-        confining = self._preparer.confining
-        return permissions_to_json(confining.permissions(call.chain, call.options.widening))
+
+class _KnownChain:
+    """The part of a record that is the same for many calls, as text.
+
+    Encoding it again for each call would take longer than everything else in the record.
+    """
+
+    def __init__(self, chain: Sequence[ChainElement], project: str) -> None:
+        self.chain = chain
+        self.secrets = Secrets(chain[0].metadata.config_schema)
+        self._own = fragment_of({"project": project, **_fields_of_chain(chain)})
+        self._state: object = None
+        self._with_call = ""
+        self._program: tuple[float, object, dict[str, Any]] = (0.0, None, {})
+
+    def fragment(self, call: PreparedCall | None) -> str:
+        """The fields of the chain and of a prepared call, as JSON without braces."""
+        if call is None:
+            return self._own
+        config = call.config.config
+        names = program = None
+        if call.config.primitive_id == SUBPROCESS:
+            names = tuple(config["env"])
+            program = self._stamp(config["command"], config["env"])
+        permissions, widened = call.config.permissions, call.options.widening is not None
+        state = (names, program, permissions, widened)
+        if state != self._state:
+            fields: dict[str, Any] = {}
+            if names is not None:
+                fields = {"environment": sorted(names), "interpreter": program}
+            if permissions is not None:
+                fields["permissions"] = permissions_to_json(permissions)
+            if widened:
+                fields["widened"] = True
+            more = fragment_of(fields)
+            self._with_call = f"{self._own},{more}" if more else self._own
+            self._state = state
+        return self._with_call
+
+    def _stamp(self, command: str, env: Mapping[str, str]) -> dict[str, Any]:
+        """The program that a call starts, as it was at most a second ago."""
+        now = time.monotonic()
+        key = (command, env.get("PATH"))
+        looked, known, found = self._program
+        if known != key or now - looked > _FRESH_SECONDS:
+            found = program_of(command, env)
+            self._program = (now, key, found)
+        return found
+
+
+def program_of(command: str, env: Mapping[str, str]) -> dict[str, Any]:
+    """The program that a command starts, as it is now."""
+    path = command if os.sep in command else which(command, env) or command
+    return stamp(str(path))
 
 
 class Recording:
@@ -178,6 +228,10 @@ class Recording:
         self._call = call
         self._lap("prepare")
 
+    def asked(self) -> None:
+        """Note that the user was asked about the call, and agreed."""
+        self._lap("ask")
+
     def ran(self, result: Any) -> None:
         """Note what the primitive returned."""
         self._result = result
@@ -192,61 +246,46 @@ class Recording:
             fields["enforced"] = confinement["enforced"]
             if confinement["missing"]:
                 fields["missing"] = confinement["missing"]
-        for name in ("closure", "limit", "survivors", "background_ended", "status_code"):
+        for name in _NOTES:
             if value := metadata.get(name):
                 fields[name] = value
-        if autopsy := metadata.get("autopsy"):
-            fields["autopsy"] = autopsy
         noted = self._recorder.finish(self, fields)
-        return replaced(result, metadata={**metadata, **noted}) if noted else result
+        if isinstance(metadata, dict):  # nobody else has seen it yet
+            metadata.update(noted)
+            return result
+        return replaced(result, metadata={**metadata, **noted})
 
     def cancelled(self, chain: Sequence[ChainElement]) -> None:
         """Append the record of a call that was cancelled or interrupted."""
         self._recorder.finish(self, {"outcome": CANCELLED, "chain": chain})
 
-    def record(self, fields: dict[str, Any], settings: HistorySettings) -> dict[str, Any]:
-        """Return the record: what the call is, and ``fields``."""
-        chain = fields.pop("chain")
-        secrets, about = self._recorder.about(chain) if chain else (Secrets(None), {})
-        item = about.get("item", self._item_id)
+    def line(self, fields: dict[str, Any], settings: HistorySettings) -> tuple[str, bytes]:
+        """Return the id of the run, and its record as a line."""
+        chain, call = fields.pop("chain"), self._call
+        run_id = new_run_id(self._started)
         self._ms["total"] = self._since_start()
-        caller = self._caller
-        record: dict[str, Any] = {
-            "id": new_run_id(self._started),
-            "time": utc_text(self._started),
-            "by": caller.kind,
-            "item": item,
-            "project": str(self._recorder.context.project_path),
-            **about,
-            **fields,
-            "ms": {name: round(taken, 3) for name, taken in self._ms.items()},
-        }
-        for name in ("client", "token", "program", "traceparent", "replays", "shown"):
-            if value := getattr(caller, name):
-                record[name] = value
-        if trace := trace_id(caller.traceparent):
-            record["trace_id"] = trace
-        if (call := self._call) is not None:
-            self._add_call(record, call)
-        keeps = bool(chain) and settings.keeps_parameters(item)
-        record["parameters"] = _parameters(self._parameters, secrets, keeps=keeps)
-        keeps = bool(chain) and settings.keeps_output(item)
-        if "autopsy" in record and not keeps:
-            record["autopsy"] = _without_output(record["autopsy"])
-        if self._result is not None and call is not None:
-            record["output"] = _output(call.config.primitive_id, self._result, keeps=keeps)
-        return record
-
-    def _add_call(self, record: dict[str, Any], call: PreparedCall) -> None:
-        config = call.config.config
-        if call.config.primitive_id == SUBPROCESS:
-            record["environment"] = sorted(config["env"])
-            record["interpreter"] = self._recorder.program(config["command"], config["env"])
-        permissions = self._recorder.permissions(call)
-        if permissions is not None:
-            record["permissions"] = permissions
-        if call.options.widening is not None:
-            record["widened"] = True
+        durations = ",".join([f'"{name}":{taken:.3f}' for name, taken in self._ms.items()])
+        # None of these needs an escape.
+        parts = [
+            f'"id":"{run_id}","time":"{utc_text(self._started)}","ms":{{{durations}}}',
+            self._recorder.called_by(self._caller),
+        ]
+        if not chain:
+            fields["parameters"] = _parameters(self._parameters, _NO_SECRETS, keeps=False)
+            about = self._recorder.unknown(self._item_id)
+            return run_id, line_of(*parts, fragment_of(fields), about)
+        known, item = self._recorder.known(chain), chain[0].item_id
+        fields["parameters"] = _parameters(
+            self._parameters, known.secrets, keeps=settings.keeps_parameters(item)
+        )
+        keeps = settings.keeps_output(item)
+        if "autopsy" in fields and not keeps:
+            fields["autopsy"] = _without_output(fields["autopsy"])
+        parts.append(fragment_of(fields))
+        if call is not None and self._result is not None:
+            output = _output(call.config.primitive_id, self._result, keeps=keeps)
+            parts.append(f'"output":{{{output}}}')
+        return run_id, line_of(*parts, known.fragment(call))
 
     def _outcome(self, result: ExecutionResult) -> dict[str, Any]:
         metadata = result.metadata
@@ -291,6 +330,8 @@ def _parameters(given: Any, secrets: Secrets, *, keeps: bool) -> dict[str, Any]:
     """
     if not isinstance(given, Mapping):
         return {}
+    if not given:
+        return {"sha256": _NO_PARAMETERS, "values": {}} if keeps else {"sha256": _NO_PARAMETERS}
     masked = secrets.masked(given)
     try:
         described: dict[str, Any] = {"sha256": digest(canonical_json(masked).encode("ascii"))}
@@ -309,27 +350,29 @@ def _without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "processes": processes}
 
 
-def _output(primitive: str, result: Any, *, keeps: bool) -> dict[str, Any]:
-    """Sizes and digests of the output, and the output itself if it is kept."""
+def _output(primitive: str, result: Any, *, keeps: bool) -> str:
+    """Sizes and digests of the output, and the output itself if it is kept, without braces."""
     if primitive == SUBPROCESS:
-        return {
-            "stdout": _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps),
-            "stderr": _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps),
-        }
+        stdout = _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps)
+        stderr = _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps)
+        return f'"stdout":{{{stdout}}},"stderr":{{{stderr}}}'
     body = result.body if primitive == HTTP_CLIENT else None
     if body is None:
-        return {}
+        return ""
     text = body if isinstance(body, str) else canonical_json(body)
-    return {"body": _stream(None, text, 0, keeps)}
+    return f'"body":{{{_stream(None, text, 0, keeps)}}}'
 
 
-def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> dict[str, Any]:
-    data = text.encode("utf-8", "surrogatepass") if raw is None else raw
-    described: dict[str, Any] = {"bytes": len(data), "sha256": digest(data)}
+def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> str:
+    if not text and raw is None:
+        data, sha256 = b"", _EMPTY
+    else:
+        data = text.encode("utf-8", "surrogatepass") if raw is None else raw
+        sha256 = digest(data)
+    # Neither of them needs an escape.
+    described = f'"bytes":{len(data)},"sha256":"{sha256}"'
     if left_out:
-        described["left_out"] = left_out
-    if keeps and raw is None:
-        described["text"] = text
-    elif keeps:
-        described["hex"] = data.hex()
+        described += f',"left_out":{left_out}'
+    if keeps:
+        described += "," + fragment_of({"text": text} if raw is None else {"hex": data.hex()})
     return described

@@ -26,7 +26,15 @@ SERVER_INFO_KEY: Final = f"{_PREFIX}serverInfo"
 SUBSCRIPTION_KEY: Final = f"{_PREFIX}subscriptionId"
 
 # Results that a client may keep; 2026-07-28 requires to say for how long.
-_CACHEABLE = frozenset({"server/discover", "tools/list"})
+_CACHEABLE = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    }
+)
 
 _NAMES = {
     "progress_token": "progressToken",

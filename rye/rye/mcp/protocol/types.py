@@ -126,7 +126,57 @@ class TextContent(Wire, frozen=True, tag_field="type", tag="text"):
     text: str
 
 
-Content = TextContent
+class ResourceLink(Wire, frozen=True, tag_field="type", tag="resource_link"):
+    """Where to read more."""
+
+    uri: str
+    name: str
+    mime_type: str | None = None
+
+
+Content = TextContent | ResourceLink
+
+
+class ReadResourceParams(Wire, frozen=True):
+    """Which resource to read."""
+
+    uri: str
+
+
+class ResourceContents(Wire, frozen=True):
+    """A part of a resource: ``text``, or ``blob`` in base64."""
+
+    uri: str
+    mime_type: str
+    text: str | None = None
+    blob: str | None = None
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+class ReadResourceResult(Wire, frozen=True):
+    """What was read."""
+
+    contents: list[ResourceContents]
+
+
+class ResourceTemplate(Wire, frozen=True):
+    """What the addresses of resources look like."""
+
+    uri_template: str
+    name: str
+    description: str
+
+
+class ListTemplatesResult(Wire, frozen=True):
+    """All templates."""
+
+    resource_templates: list[ResourceTemplate]
+
+
+class ListResourcesResult(Wire, frozen=True):
+    """The resources that are always there."""
+
+    resources: list[Any]
 
 
 class CallToolResult(Wire, frozen=True):

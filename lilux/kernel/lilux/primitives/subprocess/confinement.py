@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from lilux.primitives.errors import HelperError
+from lilux.primitives.subprocess.wire import Encoded
 from lilux.record import Record
 
 TYPE_CHECKING = False
@@ -98,11 +99,11 @@ class ConfinementReport(Record, frozen=True):
     """The other parts that were asked for."""
 
 
-_sent: dict[int, tuple[Confinement, dict[str, Any]]] = {}
+_sent: dict[int, tuple[Confinement, Encoded]] = {}
 """By the id of the confinement, which is kept alive here."""
 
 
-def confinement_fields(given: Any) -> dict[str, Any]:
+def confinement_fields(given: Any) -> Encoded:
     """Return a confinement as it is sent; the result must not be changed.
 
     Raises ``ValueError`` that names the invalid field. The jobs of a profile are started with the
@@ -111,7 +112,7 @@ def confinement_fields(given: Any) -> dict[str, Any]:
     known = _sent.get(id(given))
     if known is not None and known[0] is given:
         return known[1]
-    fields = _checked_fields(given)
+    fields = Encoded(_checked_fields(given))
     # A list could change later.
     sequences = (*_PATHS, "net", "tmp", "require")
     if not any(isinstance(getattr(given, name), list) for name in sequences):

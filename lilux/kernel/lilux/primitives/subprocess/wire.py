@@ -26,6 +26,16 @@ _dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _raw_decode = json.JSONDecoder().raw_decode
 
 
+class Encoded(dict[str, "Any"]):
+    """A JSON object that many requests contain. It must not be changed: its text is kept."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.text = _dumps(self)
+
+
 class Answer(Record, frozen=True):
     """One frame from the helper: a result, a chunk of output, or an error."""
 
@@ -40,7 +50,7 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
     arguments or input beyond its limits.
     """
     try:
-        head = _dumps(header).encode("ascii")
+        head = _text(header).encode("ascii")
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the request has no JSON form ({type(error).__name__})") from None
     except ValueError:
@@ -56,6 +66,14 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
             "write it to a file and pass its path"
         )
     return b"".join((_PREFIX.pack(len(head) + len(payload) + 4, len(head)), head, payload))
+
+
+def _text(header: Mapping[str, Any]) -> str:
+    confinement = header.get("confinement")
+    if not isinstance(confinement, Encoded):
+        return _dumps(header)
+    rest = _dumps({key: value for key, value in header.items() if value is not confinement})
+    return f'{rest[:-1]},"confinement":{confinement.text}}}'
 
 
 class Decoder:

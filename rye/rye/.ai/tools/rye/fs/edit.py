@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:F43eVnkUR_L4-b7Oes9jgn-8Wmfr_Gr9tzA3PyiaRWCi3gQBc0yB8iGIeiPhd7ltVoPYQeHB8Q3aFNExw4G3Aw==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:Wi6v1vi25qv-0IfPEgWwvDMpj68SFMuxkbWqYX3--fHoa8QtmNNou4FCxMKpg0bZgdrCy2jj1Y8xP2PpLG8ADA==:510aa8305c445fae
 """Replace text in a file."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:uFSvtUf1M1h0on6PHET4fD1rP5J3aL-kXy4kJe5wYuyVbzpYCJe6AbxptWwswg5FZhlFOo4uA6IlMdh7YDCeDQ==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:sRgKszrNDNV1_f7V7EfJPzcU7KJmBrP1ZxT58LHLGnQjDYY9mYLy8Max5z6K-Nodp1KxAD5WFLTEYHGZZgk8AQ==:510aa8305c445fae
 """Find files by a glob pattern."""
 
 from __future__ import annotations

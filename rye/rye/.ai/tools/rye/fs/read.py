@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:TfyqppKWU3VzGi5fMHM11tIrr_e8g2xtavGd5zOlUCWbE5Npe2NyH_B8AlVbaNccwyCj6_LNzdpdTuGac7tUBQ==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:mEmL2qBpv0CicFheQ6F5x6I7I0UqNBxkb0_wtbmAojhPjR9G1kzartIjmxgooDIL11RtgCQ9gwtAAbeElmFBAg==:510aa8305c445fae
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:GocCNJL22wTt2I1CpJOlX-AnU0d9Ul8hZ8C6cCHnjRLTAjyTv1aVbu0fyO7qCQwlxjtlgLyW6-9DsdY5oOOyAw==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:E1ifQRB8DHZT73ASpj1-xE4htfTW0aVN5WutEFuhXu31ZCleHDfIdpoiZ8l5WQseAftJbFtS7SucWbPJyB9VCw==:510aa8305c445fae
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

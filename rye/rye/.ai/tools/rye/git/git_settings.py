@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:4mQzDs8Rvcsrl3_4QCcCMWA24TgX74286lCNc3BzVjdVZHVvGTGqE2rX0LpSygSt5I3rbJwMtNdzC3NOYIvxCg==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:Idgh2x5VuV3SNy7Z8xT0qopbxDHWW-kn42ZBOQRNRyv0IaIZn-nS64AR5f-Y658-s3H2aOZpknrMLKumILUvDg==:510aa8305c445fae
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:cf1ea43818fe2d451c8d16e16f90bfb311a19a13649feaaabdd9ab18dd54bf27:dQRYom3qfz-nkVmxsxBCdQF0__gM2cMO3Dh8e7a3__1QRtLZ0NERZvVmBnQmW_QC4SUYco6YnCuS2kCwZYS4Bw==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:_IwS3qsia4M1OpGIEBiDozqMnIRJz2YQCf6J1o3Jw2wOkJ0_V9ZF-u4TAJ7Ayo-3vkA905V2WgSkKPRBySSiAA==:510aa8305c445fae
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"
@@ -13,7 +13,7 @@
 # for each character that a variable name cannot contain. Text is unchanged, numbers and booleans are
 # spelled as in JSON, objects and lists are JSON; null leaves the variable unset. A value of more
 # than 64 KiB of JSON is left out, since Linux limits a variable to 128 KiB. The whole JSON object is
-# on the tool's stdin.
+# on the tool's stdin; with RYE_STDIN, the size of the parameters, only what follows them is.
 #
 # The tool is sourced into this shell: there is only one process, and $0 is the tool. Needs bash 4.4.
 
@@ -117,11 +117,15 @@ __rye_member() {
 __rye_tool=$1
 export RYE_PROJECT_PATH=$2
 shift 2
-IFS= read -r -d '' __rye_json
+if [[ -n ${RYE_STDIN:-} ]]; then # the number of bytes; the rest is for the tool
+  IFS= LC_ALL=C read -r -N "$RYE_STDIN" __rye_json
+else
+  IFS= read -r -d '' __rye_json
+fi
 [[ $__rye_json == \{* ]] || __rye_fail "the parameters on stdin are not a JSON object; send one"
 __rye_parameters
-exec <<<"$__rye_json"
+[[ -n ${RYE_STDIN:-} ]] || exec <<<"$__rye_json"
 BASH_ARGV0=$__rye_tool
 unset -f __rye_fail __rye_utf8 __rye_unescape __rye_export __rye_member __rye_parameters
-unset -v __rye_json __rye_text
+unset -v __rye_json __rye_text RYE_STDIN
 . "$__rye_tool"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:34v7VTh6p_N9x8L__2JSn_mau0Sra7Dq3L0V2HW-7_Vtm5ZIUXhrWPx5DsH-oRwVCaVVdLRIydYRJZxyDdonCw==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:5tU2DPQcoJX_8Ok7_XyXdmKiBrn_ime5pkty-GkR3DR-TrDLYMIDe-NXXH2g_uNcnaK-DssJGwro74Fzw9fNDg==:510aa8305c445fae
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,4 @@
-// rye:signed:20261118T023833Z:7684dcfd5e1a5779d6bd41d9913765860131f774207616987a96b51d7105b390:7ns9NjjNg70DxZtZ_sJ1XDJDhezZgVL8EFhiAp9mtXCGOsjVt-E8-vnZKaFkDUv4SvW13MIp16CnHg-4qk2aBw==:e89fbbc1f73416af
+// rye:signed:20261118T031009Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:RW8Be4xqrRXf9iy2srSUsbypYHi3XWh9hSfCxf8ft0Ff4t3QE-OvZHukMRGiyM3bYVgrD2poGtp7L7Pk31rNBw==:510aa8305c445fae
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"
@@ -21,7 +21,7 @@
 //
 // Only files that rye_only_verified.mjs admits are loaded.
 
-import { readFileSync, writeSync } from "node:fs";
+import { readFileSync, readSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -39,6 +39,8 @@ async function run(toolPath, projectPath, anchorPath, sourceDir) {
   // Without these words the file exports nothing, so that its output need not be held back.
   const mayExport = /\bexports?\b/.test(readFileSync(toolPath, "utf8"));
   const output = mayExport ? holdOutput() : undefined;
+  // What follows the parameters is for the tool, which may read it while it loads.
+  const early = mayExport && process.env.RYE_STDIN !== undefined ? readParameters() : undefined;
   let tool;
   try {
     tool = await load(toolPath, anchorPath, shown);
@@ -52,7 +54,7 @@ async function run(toolPath, projectPath, anchorPath, sourceDir) {
   }
   output?.release(STDERR);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  const result = await call(tool, shown, readParameters(), projectPath);
+  const result = await call(tool, shown, early ?? readParameters(), projectPath);
   if (result !== undefined) writeAll(STDOUT, Buffer.from(toJson(result, shown) + "\n"));
 }
 
@@ -91,7 +93,7 @@ function exportsNothing(tool) {
 function readParameters() {
   let params;
   try {
-    params = JSON.parse(readFileSync(0, "utf8") || "{}");
+    params = JSON.parse(readStdin() || "{}");
   } catch (error) {
     throw new ToolError(`the parameters on stdin are not JSON (${error.message}); send one JSON object`);
   }
@@ -99,6 +101,20 @@ function readParameters() {
     throw new ToolError("the parameters on stdin are not a JSON object; send one JSON object");
   }
   return params;
+}
+
+function readStdin() {
+  const size = process.env.RYE_STDIN;
+  if (size === undefined) return readFileSync(0, "utf8");
+  delete process.env.RYE_STDIN;
+  const bytes = Buffer.alloc(Number(size));
+  let read = 0;
+  while (read < bytes.length) {
+    const part = readSync(0, bytes, read, bytes.length - read, null);
+    if (part === 0) break;
+    read += part;
+  }
+  return bytes.toString("utf8", 0, read);
 }
 
 async function load(toolPath, anchorPath, shown) {

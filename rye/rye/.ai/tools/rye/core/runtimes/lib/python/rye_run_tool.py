@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:ac39a41225842ebf1e34ebf90d095ae29bdb8f8c0c259b9caed64f4eed540c11:2PYdjWNsaAoE4I91guUCjJCkmq1V6NvDmRVaNmbb46eA0ff4HYOyWfRH6RcL2tk5K3QoOheYsX65tMwecX8zBQ==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:7144ae121b9bdacd6e964a77ce641c3616cf2c275d68125ce324590ba89737cd:zkuhAn9WQ2XUcJJZ1KiZQlvedm8fQ6vMMJ1y57zpJnFef3vKSslYYFww3WdqVCWqeuOkLkK6QsD86MTvyQdTBg==:510aa8305c445fae
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which
@@ -77,7 +77,7 @@ def run(argv: list[str], code_of: CodeOf) -> int:
     """Run the tool and return the exit code."""
     _offer_stack()
     places = Places(argv, code_of)
-    params = _parameters(sys.stdin.buffer.read())
+    params = _parameters(_read_parameters())
     if argv[4] == "runtime":
         return _run_script(params)
     result_fd = _reserve_stdout_for_the_result()
@@ -105,6 +105,18 @@ def _offer_stack() -> None:
             faulthandler.register(12, os.memfd_create("lilux-stack"), chain=False)
         except (AttributeError, ImportError, OSError, ValueError, RuntimeError):
             return
+
+
+def _read_parameters() -> bytes:
+    """Read the whole stdin, or only the first bytes if the rest is for the tool."""
+    size = os.environ.pop("RYE_STDIN", None)
+    if size is None:
+        return sys.stdin.buffer.read()
+    parts, missing = [], int(size)
+    while missing > 0 and (part := os.read(0, missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
 
 
 def _parameters(text: bytes) -> dict[str, Any]:

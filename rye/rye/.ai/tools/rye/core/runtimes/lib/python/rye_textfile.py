@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:hawM-9HC8DRcMmAm8JvU9V_tA3uym4aly_WOSwrZEn9GdvlKLBu1yqPy8f-38F1UTXTXfOdPWmURh7G2J73kCA==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:xC5J95QqX9xPnGn6_EsRIWCWksT0ntEdwRTLspJLZ4DpMINiFMCMSkcVtD3HoHG7XZd5bfExDvR6hHmXxUQJCw==:510aa8305c445fae
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

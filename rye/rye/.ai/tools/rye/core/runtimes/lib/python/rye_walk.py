@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:Aw-s_tl7x_dTtJINoH_zKZXyhLSnIJ6jTGKlRG1GyWklSCvJAtkUdwgVe3vkHbrUj_I4gJEwaghYPiF96jGDDA==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:GO71kDPa-4Xj5o25I2UazuTx5OISyGmtb-a1ycTRjaXS6yRndnbp-qiFqU4vzK7OKuhrXcXrOI9xEWwggsnZDQ==:510aa8305c445fae
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

@@ -1,4 +1,4 @@
-# rye:signed:20261118T023833Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:PWO-RylN0jKk1Gi6l2v_P3Sjfsjt2zuVsVBzwNdRwFauC823y_B0ic3U-Oqyh-K7PyuyzRM5xgoVosiJUEXvDA==:e89fbbc1f73416af
+# rye:signed:20261118T031009Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:mgFnFxOA_mvkPMGDeFsG8Jux0OZfzjjzNZpztRNbvgxE7alWU9qYnYgHPX9sdXggZmpBYXZ7ct6H1YObVd4oAw==:510aa8305c445fae
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

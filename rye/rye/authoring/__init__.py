@@ -1,0 +1,1 @@
+"""Help for authors of tools: recognise scripts, check tools, keep them signed and pinned."""

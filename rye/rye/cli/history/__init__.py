@@ -1,0 +1,1 @@
+"""`rye history`: its arguments, and the list."""

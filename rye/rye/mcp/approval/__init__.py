@@ -1,0 +1,1 @@
+"""What agents may run without asking the user, and how the user is asked."""

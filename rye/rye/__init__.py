@@ -17,11 +17,14 @@ from lilux.exports import lazy_exports
 # Type checkers treat this like typing.TYPE_CHECKING, without the slow import of typing.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rye.batches.api import batch
+    from rye.batches.records import BatchResult
     from rye.context import Context
     from rye.errors import (
         AmbiguousIdError,
         AnchorError,
         ArgumentTooLongError,
+        BatchError,
         ChainCycleError,
         ChainDepthError,
         ChainError,
@@ -75,6 +78,8 @@ __all__ = [
     "AmbiguousIdError",
     "AnchorError",
     "ArgumentTooLongError",
+    "BatchError",
+    "BatchResult",
     "ChainCycleError",
     "ChainDepthError",
     "ChainElement",
@@ -120,12 +125,15 @@ __all__ = [
     "UnsignedError",
     "UntrustedKeyError",
     "UpstreamChangedError",
+    "batch",
     "execute_blocking",
 ]
 
 _HOMES = {
     **dict.fromkeys(__all__, "rye.errors"),
+    "BatchResult": "rye.batches.records",
     "ChainElement": "rye.items.element",
+    "batch": "rye.batches.api",
     "Context": "rye.context",
     "ExecutionResult": "rye.executor.run.result",
     "PrimitiveExecutor": "rye.executor.run.execute",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 from processes import wait_until
-from rye.batch.folder import BatchFolder
+from rye.batches.folder import BatchFolder
 from rye_command import COMMAND, InProcessRye, default_signals, environment
 from rye_project import Project
+
+import rye
 
 # Writes its number to a file of its own, so that a second run would be seen.
 ONCE = (
@@ -204,6 +207,28 @@ def test_an_interrupt_lets_running_calls_finish(project: Project, tmp_path: Path
     # Every call that began has a result, and not all began.
     assert sorted(one["line"] + 99 for one in lines) == sorted(map(int, ran(project)))
     assert len(lines) < 300
+
+
+def test_a_program_gets_results_as_they_arrive(project: Project) -> None:
+    taken: list[int] = []
+
+    def calls() -> Iterable[dict[str, int]]:
+        for n in range(30, 50):
+            taken.append(n)
+            yield {"n": n}
+
+    async def body() -> list[rye.BatchResult]:
+        found = []
+        async for result in rye.batch("tools/once", calls(), project_path=project.path, jobs=2):
+            found.append(result)
+            # No more is taken than runs at once.
+            assert len(taken) <= len(found) + 2
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("USER_SPACE", str(project.user))
+        results = asyncio.run(body())
+    assert {(one.line, one.outcome) for one in results} == {(n, "ok") for n in range(1, 21)}
 
 
 def test_a_torn_line_of_a_crash_is_dropped(tmp_path: Path) -> None:

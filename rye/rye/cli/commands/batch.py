@@ -17,8 +17,8 @@ from rye.cli.output.errors import print_error
 from rye.cli.output.printing import echo, plain, print_json
 
 if TYPE_CHECKING:
-    from rye.batch.driver import Summary
-    from rye.batch.folder import BatchFolder
+    from rye.batches.driver import Summary
+    from rye.batches.folder import BatchFolder
     from rye.context import Context
 
 _COMMANDS = ("resume", "status", "show")
@@ -84,9 +84,9 @@ def run(
     **options: Any,
 ) -> None:
     """Call TOOL once for each line of CALLS, an object of parameters, or {"id", "parameters"}."""
-    from rye.batch.batch import create
-    from rye.batch.folder import BatchFolder
-    from rye.batch.running import new_folder
+    from rye.batches.folder import BatchFolder
+    from rye.batches.plan import create
+    from rye.batches.running import new_folder
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
@@ -121,7 +121,7 @@ def resume(invocation: Invocation, *, folder: Path, rerun_unknown: bool, as_json
     Examples:
       rye batch resume ~/.ai/batches/01k2
     """
-    from rye.batch.folder import BatchFolder
+    from rye.batches.folder import BatchFolder
 
     context = invocation.context
     manifest = BatchFolder(folder).manifest()
@@ -148,8 +148,8 @@ def status(folder: Path, as_json: bool) -> None:
     Examples:
       rye batch status ~/.ai/batches/01k2
     """
-    from rye.batch.batch import state_of
-    from rye.batch.folder import BatchFolder
+    from rye.batches.folder import BatchFolder
+    from rye.batches.plan import state_of
 
     where = BatchFolder(folder)
     manifest, state = where.manifest(), state_of(where)
@@ -181,7 +181,7 @@ def show(folder: Path, failed: bool) -> None:
     Examples:
       rye batch show ~/.ai/batches/01k2 --failed
     """
-    from rye.batch.folder import BatchFolder
+    from rye.batches.folder import BatchFolder
 
     where = BatchFolder(folder)
     where.manifest()
@@ -191,8 +191,8 @@ def show(folder: Path, failed: bool) -> None:
 
 
 def _backend(item_id: str, context: Context, options: dict[str, Any]) -> Any:
-    from rye.batch.backends.local import LocalBackend
-    from rye.batch.running import CALLER
+    from rye.batches.backends.local import LocalBackend
+    from rye.batches.running import CALLER
 
     return LocalBackend(
         item_id, context, jobs=options.get("jobs"), timeout=options.get("timeout"), caller=CALLER
@@ -200,7 +200,7 @@ def _backend(item_id: str, context: Context, options: dict[str, Any]) -> Any:
 
 
 async def _run(where: BatchFolder, backend: Any, *, rerun_unknown: bool, as_json: bool) -> Summary:
-    from rye.batch.running import run_folder
+    from rye.batches.running import run_folder
     from rye.cli.output.batch_page import Progress
 
     where.open()
@@ -217,7 +217,7 @@ async def _run(where: BatchFolder, backend: Any, *, rerun_unknown: bool, as_json
 
 
 def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:
-    from rye.batch.calls import each
+    from rye.batches.calls import each
     from rye.errors import ParameterError
 
     if pattern is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rye.cli.output.printing import echo, is_terminal, plain, print_json
 
 if TYPE_CHECKING:
-    from rye.batch.driver import Summary
+    from rye.batches.driver import Summary
 
 _SECONDS_BETWEEN = {True: 1.0, False: 0.2}
 _CLEAR_LINE = "\r\x1b[2K"

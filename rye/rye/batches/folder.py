@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from lilux.files.atomic import atomic_write
 
-from rye.batch.records import BatchResult
+from rye.batches.records import BatchResult
 from rye.errors import BatchError
 
 _ENTRY = Struct("<Q")
@@ -79,6 +79,7 @@ class BatchFolder:
             self._lock = (self.path / "lock").open("wb")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self.close()
             raise BatchError(
                 f"another program runs the batch {self.path}",
                 hint=f"watch it with: rye batch status {self.path}",
@@ -133,6 +134,8 @@ class BatchFolder:
     def outcomes(self) -> Counter[str]:
         """How many calls ended in each way."""
         found: Counter[str] = Counter()
+        if not (self.path / "results.jsonl").exists():
+            return found
         with (self.path / "results.jsonl").open("rb") as lines:
             for line in lines:
                 # A quote inside an id is escaped, so this is the field.

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from lilux.record import Record
 
-from rye.batch.backends import WorkerLost
-from rye.batch.records import FAILED, OK, SKIPPED, TIMEOUT, UNKNOWN, Call, without_result
+from rye.batches.backends import WorkerLost
+from rye.batches.records import FAILED, OK, SKIPPED, TIMEOUT, UNKNOWN, Call, without_result
 
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from rye.batch.backends import Backend
-    from rye.batch.records import BatchResult
+    from rye.batches.backends import Backend
+    from rye.batches.records import BatchResult
 
     class Log(Protocol):
         """Keeps what survives an interruption."""

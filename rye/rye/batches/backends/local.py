@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from rye.batch.records import FAILED, OK, REFUSED, TIMEOUT, BatchResult, Call
+from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, BatchResult, Call
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.executor.run.result import ExecutionResult
 
@@ -81,7 +81,7 @@ def result_of(call: Call, result: ExecutionResult) -> BatchResult:
 
 
 def outcome_of(result: ExecutionResult) -> str:
-    """One of the outcomes of :mod:`rye.batch.records`."""
+    """One of the outcomes of :mod:`rye.batches.records`."""
     if result.success:
         return OK
     if result.metadata.get("timed_out"):

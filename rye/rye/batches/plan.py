@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lilux.record import Record
 from lilux.schemas.schema_validator import compile_once
 
-from rye.batch.calls import Survey, calls_in, survey
-from rye.batch.folder import BatchFolder, is_set
-from rye.batch.records import SKIPPED, UNKNOWN, BatchResult, Call, without_result
+from rye.batches.calls import Survey, calls_in, survey
+from rye.batches.folder import BatchFolder, is_set
+from rye.batches.records import SKIPPED, UNKNOWN, BatchResult, Call, without_result
 
 if TYPE_CHECKING:
     from rye.executor.run.prepare import VerifiedChain

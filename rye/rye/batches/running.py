@@ -9,16 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rye.batch.backends.local import LocalBackend
-from rye.batch.batch import may_repeat, remaining
-from rye.batch.driver import Driver, Options, Summary
+from rye.batches.backends.local import LocalBackend
+from rye.batches.driver import Driver, Options, Summary
+from rye.batches.plan import may_repeat, remaining
 from rye.errors import BatchError, ParameterError
 from rye.recording.record import Caller
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from rye.batch.folder import BatchFolder
+    from rye.batches.folder import BatchFolder
     from rye.context import Context
 
 CALLER = Caller(kind="batch")

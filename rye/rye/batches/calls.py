@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from lilux.record import Record
 
-from rye.batch.records import Call
+from rye.batches.records import Call
 from rye.errors import ParameterError
 
 Check = Callable[[Mapping[str, Any]], list[str]]

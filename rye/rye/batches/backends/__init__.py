@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from rye.batch.records import BatchResult, Call
+from rye.batches.records import BatchResult, Call
 
 
 class WorkerLost(Exception):  # noqa: N818 - an event of a backend, not a mistake

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rye.errors import (
         AmbiguousIdError,
         AnchorError,
+        ApprovalError,
         ArgumentTooLongError,
         BatchError,
         ChainCycleError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         ChangedError,
         ClosureError,
         ConfigTemplateError,
+        DeclinedError,
         DataFileError,
         ForgedError,
         HistoryError,
@@ -77,6 +79,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AmbiguousIdError",
     "AnchorError",
+    "ApprovalError",
     "ArgumentTooLongError",
     "BatchError",
     "BatchResult",
@@ -89,6 +92,7 @@ __all__ = [
     "ClosureError",
     "ConfigTemplateError",
     "Context",
+    "DeclinedError",
     "DataFileError",
     "ExecutionResult",
     "ForgedError",

@@ -197,7 +197,16 @@ class ChainValidationError(_IssuesError, ChainError):
 
 
 class ParameterError(_IssuesError):
-    """Parameters that do not match the tool's schema. The message never has their values."""
+    """Parameters that do not match the tool's schema. The message never has their values.
+
+    ``agent_hint`` is the hint for an agent, which does not read files; if empty, ``hint`` is.
+    """
+
+    def __init__(
+        self, message: str, issues: Sequence[str], *, hint: str = "", agent_hint: str = ""
+    ) -> None:
+        super().__init__(message, issues, hint=hint)
+        self.agent_hint = agent_hint
 
 
 class LockError(RyeError):

@@ -201,6 +201,12 @@ def test_what_a_shell_script_takes(tmp_path: Path, text: str, expected: dict[str
             "node_runtime",
             {"a*": None, "b": "number"},
         ),
+        (
+            "b.ts",
+            "export function main({ a, b = 2 }: { a: string; b?: number }): string {}\n",
+            "node_runtime",
+            {"a*": "string", "b": "number"},
+        ),
         ("a.ts", "export default async function (params: any) {}\n", "node_runtime", {}),
         ("a.js", "console.log(process.argv[2])\n", "script_runtime", {"arg1*": "string"}),
         ("a.pl", "print $ARGV[1];\n", "script_runtime", {"arg1*": "string", "arg2": "string"}),

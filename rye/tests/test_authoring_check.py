@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rye.authoring
 from rye.authoring.check import Checker, refuse_what_cannot_run
 from rye.authoring.report import Report
-from rye.authoring.settings_file import check_settings
+from rye.authoring.settings_file import USER_SECTIONS, check_settings
 from rye.errors import ItemFormatError
 from rye.executor.chain.snapshot import Library
 from rye_project import SUBPROCESS, Project
@@ -191,3 +193,12 @@ def test_unknown_sections_of_the_settings_are_errors(project: Project) -> None:
     path.write_text("# nothing\n")
     user.write_text("history: {}\n")
     assert [report.state for report in check_settings(project.context)] == ["ok", "ok"]
+
+
+def test_every_section_that_the_code_reads_is_known() -> None:
+    """A new section must be listed, or `rye check` calls it an error."""
+    sources = [path.read_text() for path in Path(rye.authoring.__file__).parents[1].rglob("*.py")]
+    readers = [text for text in sources if "UserConfig(" in text]
+    pattern = r'config(?:\.current\(\))?\.get\("(\w+)"'
+    read = {name for text in readers for name in re.findall(pattern, text)}
+    assert {"grants", "history"} <= read <= set(USER_SECTIONS)

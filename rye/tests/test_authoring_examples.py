@@ -84,6 +84,7 @@ def test_examples_are_shown_to_people_and_agents(console: Console) -> None:
         '  rye run add a=1\n    → {"sum": 5}\n'
         """  rye run add --params '{"a": "x"}'\n"""
     )
+    assert "Examples:\n  rye run add a=1 b=2\n    → " in console("run", "add", "--help").stdout
     listed = json.loads(console("tools", "--format", "mcp").stdout)
     (schema,) = [one["inputSchema"] for one in listed if one["name"] == "add"]
     assert schema["examples"] == [{"a": 1, "b": 2}, {"a": 1}, {"a": "x"}]

@@ -10,6 +10,7 @@ from rye_project import Project
 
 YAML = """\
 executor_id: rye/core/primitives/subprocess
+description: x
 permissions: {env: [A]}
 config: {command: sh, args: ['-c', 'set -u; echo $TOKEN']}
 """

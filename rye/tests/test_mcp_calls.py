@@ -71,16 +71,17 @@ def test_output_that_is_not_utf8_does_not_end_the_server(project: Project) -> No
     shell(project, "bytes", r"printf '\377\376ok\n'")
     shell(project, "half", r"""printf '{"half": "\\ud800"}'""")
 
-    async def run() -> list[str]:
+    async def run() -> list[CallToolResult]:
         async with connected(project) as client:
             return [
-                text_of(await client.call_tool("execute", {"item_id": name}))
+                await client.call_tool("execute", {"item_id": name})
                 for name in ("bytes", "half", "bytes")
             ]
 
     first, half, again = asyncio.run(run())
-    assert first == again == "\ufffd\ufffdok\n"
-    assert "ud800" in half
+    for result in (first, again):
+        assert result.content[0].text.startswith("[the tool printed 5 bytes that are not text; ")  # type: ignore[union-attr]
+    assert "ud800" in text_of(half)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -123,7 +124,36 @@ def test_parameters_are_validated_against_the_schema_of_the_tool(project: Projec
     result = execute(project, "count", parameters={"n": "many"})
     assert result.is_error
     assert result.structured_content["error"]["type"] == "ParameterError"
-    assert "parameters.n: expected integer, got string" in text_of(result)
+    assert text_of(result) == (
+        "invalid parameters for 'count': parameters.n: expected integer, got string; "
+        "see its parameters with `show`"
+    )
+
+
+def test_a_misspelt_parameter_gets_the_name_that_was_meant(project: Project) -> None:
+    properties = {"number": {"type": "integer"}, "text": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    shell(project, "count", "true", config_schema=schema)
+    result = execute(project, "count", parameters={"nubmer": 7, "text": "x", "else": 1})
+    assert text_of(result).endswith(
+        "; did you mean 'number' for 'nubmer'? see its parameters with `show`"
+    )
+    people_read = project.run("count", {"nubmer": 7}).error or ""
+    assert "; did you mean 'number' for 'nubmer'? follow the schema in " in people_read
+
+
+def test_search_says_how_many_there_are_and_finds_nothing_unrelated(project: Project) -> None:
+    for name in ("one", "two", "three"):
+        shell(project, f"notes/{name}", "true", description="Says whether a location is known.")
+    few = call(project, "search", {"query": "notes", "limit": 2}).structured_content
+    assert [len(few["tools"]), few["total"], few["next"]] == [
+        2,
+        3,
+        "1 more match; add words, or raise limit",
+    ]
+    # `cat` is a part of `location`, and `whether` is similar to `weather`.
+    for query in ("cat", "weather"):
+        assert call(project, "search", {"query": query}).structured_content["total"] == 0
 
 
 @pytest.mark.parametrize(
@@ -179,7 +209,9 @@ def test_search_finds_and_show_explains(project: Project) -> None:
                 "description": "Shows how full a disk is.",
                 "parameters": ["path"],
             }
-        ]
+        ],
+        "total": 1,
+        "next": "read the parameters of a tool with `show`, and run it with `execute`",
     }
     shown = call(project, "show", {"item_id": "usage"}).structured_content
     assert shown["item_id"] == "disk/usage"

@@ -25,7 +25,6 @@ NO_PROMPTS = "a project of tools has no prompts"
 NO_COMPLETION = "arguments of tools cannot be completed"
 NO_RESOURCES = "a project of tools has no fixed resources"
 NO_SAMPLING = "a tool cannot use the model or the roots of the client"
-NOT_YET_CONTENT = "a tool cannot return images, audio or files yet"
 NOT_YET_ASKING = "a tool cannot ask the user yet"
 
 BOTH = {
@@ -38,10 +37,6 @@ BOTH = {
     "resources-read-binary": NO_RESOURCES,
     "resources-read-text": NO_RESOURCES,
     "resources-templates-read": NO_RESOURCES,
-    "tools-call-audio": NOT_YET_CONTENT,
-    "tools-call-embedded-resource": NOT_YET_CONTENT,
-    "tools-call-image": NOT_YET_CONTENT,
-    "tools-call-mixed-content": NOT_YET_CONTENT,
 }
 EXPECTED_FAILURES = {
     "2025-11-25": {
@@ -93,6 +88,18 @@ SCHEMA_2020_12: dict[str, Any] = {
     "else": {"required": ["email"]},
     "additionalProperties": False,
 }
+IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
+FILE = {
+    "type": "resource",
+    "resource": {"uri": "test://file", "mimeType": "text/plain", "text": "some text"},
+}
+CONTENT = {
+    "test_image_content": [IMAGE],
+    "test_audio_content": [AUDIO],
+    "test_embedded_resource": [FILE],
+    "test_multiple_content_types": [{"type": "text", "text": "some text"}, IMAGE, FILE],
+}
 HEADER_SCHEMA = {
     "type": "object",
     "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
@@ -112,6 +119,9 @@ def project(tmp_path: Path) -> Project:
     }
     for item_id, script in scripts.items():
         project.command(item_id, "/bin/sh", "-c", script, description="For one scenario.")
+    for item_id, content in CONTENT.items():
+        answer = json.dumps({"content": content})
+        project.command(item_id, "/bin/echo", answer, description="For one scenario.")
     for item_id, schema in (
         ("json_schema_2020_12_tool", SCHEMA_2020_12),
         ("test_header", HEADER_SCHEMA),

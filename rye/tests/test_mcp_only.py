@@ -126,5 +126,9 @@ def test_a_hidden_item_is_not_signed(project: Project) -> None:
 
 def test_a_glob_that_matches_nothing_hides_everything(project: Project) -> None:
     settings = ServerSettings(all_tools=True, only=("",))
-    assert call(project, "search", settings, query="").structured_content == {"tools": []}
+    assert call(project, "search", settings, query="").structured_content == {
+        "tools": [],
+        "total": 0,
+        "next": "nothing matches; try other words, or list all tools with an empty query",
+    }
     assert call(project, "execute", settings, item_id="say").is_error

@@ -119,3 +119,20 @@ def test_a_path_that_was_replaced_needs_another_prepared_process(jobs: ConfinedJ
     assert refused.header["message"] == (
         "a path of the confinement has changed since the process was prepared; prepare it again"
     )
+
+
+def test_a_prepared_process_is_started_by_the_thread_that_reaps_its_copies(
+    jobs: ConfinedJobs,
+) -> None:
+    first = Prepared(jobs)
+    for _ in range(4):
+        # Then a carrier starts the jobs of this profile, unless they enter a user namespace.
+        assert jobs.client.exec("/bin/true", **first.fields).header["success"]
+    prepared = Prepared(jobs)
+    helper = prepared.process.parent()
+    assert helper is not None
+    tasks = [*Path(f"/proc/{helper.pid}/task").iterdir()]
+    pid = str(prepared.process.pid)
+    found = [one for one in tasks if pid in (one / "children").read_text().split()]
+    assert [(one / "comm").read_text() for one in found] != ["carrier\n"]
+    assert len(found) == 1

@@ -4,6 +4,9 @@ The weight of a word depends on where it is found (id over description over para
 much of it matches (a whole word over the beginning over a part) and on how rare it is. Items that
 contain all words come first, then those that lack one, and so on. A word that is not found is
 replaced with the most similar known word. The order is deterministic.
+
+An unrelated item is worse than none: a part of a word counts only in an id, and a word of a
+description is taken for a misspelt one only if one letter differs.
 """
 
 from __future__ import annotations
@@ -36,12 +39,13 @@ _Weights = tuple[float, float, float]
 _WEIGHTS: dict[str, _Weights] = {
     "stem": (12.0, 7.0, 4.0),
     "folders": (7.0, 4.0, 1.5),
-    "description": (4.0, 2.5, 0.5),
-    "parameters": (3.0, 2.0, 0.5),
-    "details": (1.5, 1.0, 0.25),
+    "description": (4.0, 2.5, 0.0),
+    "parameters": (3.0, 2.0, 0.0),
+    "details": (1.5, 1.0, 0.0),
 }
 _MIN_PART = 3  # shorter parts of words are found everywhere
 _MIN_MISSPELT = 4
+_SIMILAR = 0.75
 # `reading files` matches `read file`, and the other way round.
 _ENDINGS = ("ing", "es", "ed", "s")
 _ALSO_WHOLE = ("s", "ing", "ed", "es", "er", "e", "d")
@@ -138,7 +142,8 @@ class _Corpus:
         for names in groups if thorough else groups[:1]:
             # A set, since many items share folders and parameter names.
             texts = set().union(*[compress(self._fields[name], self._shown) for name in names])
-            meant = _nearest(word, set("".join(texts).split()))
+            least = _SIMILAR if names is groups[0] else None
+            meant = _nearest(word, set("".join(texts).split()), least)
             if meant is not None:
                 return meant
         return None
@@ -149,8 +154,8 @@ def _add(found: dict[int, float], base: str, texts: list[str], weights: _Weights
     start = f" {base}"
     whole = f"{start} "
     also_whole = [f"{start}{ending} " for ending in _ALSO_WHOLE]
-    wanted = base if len(base) >= _MIN_PART else start
     whole_weight, beginning_weight, part_weight = weights
+    wanted = base if part_weight and len(base) >= _MIN_PART else start
     for row in [row for row, text in enumerate(texts) if wanted in text]:
         text = texts[row]
         if whole in text:
@@ -169,10 +174,14 @@ def _base(word: str) -> str:
     return word
 
 
-def _nearest(word: str, known: Iterable[str]) -> str | None:
+def _nearest(word: str, known: Iterable[str], least: float | None) -> str | None:
+    """Return the word with one other letter, or else one that has this similarity at least."""
     from rye.suggestions import closest, one_typo_away
 
     size = len(word)
     near = sorted([each for each in known if -2 <= len(each) - size <= 2 and each.isalpha()])
     likely = [each for each in near if each[0] == word[0] or each[-1] == word[-1]]
-    return one_typo_away(word, likely) or next(iter(closest(word, near, cutoff=0.75)), None)
+    meant = one_typo_away(word, likely)
+    if meant is not None or least is None:
+        return meant
+    return next(iter(closest(word, near, cutoff=least)), None)

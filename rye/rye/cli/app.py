@@ -34,6 +34,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Check that tools would run, and what they should pin."),
     "trust": ("trust", "Manage the keys and projects that you trust."),
     "key": ("key", "Show, replace or revoke the key that you sign with."),
+    "update": ("update", "Update tools that were added from a repository or an archive."),
     "rm": ("rm", "Remove tools, with their pins."),
     "lock": ("lock", "Pin tools to their current content, or check all pins."),
     "unlock": ("unlock", "Remove the pins of tools."),

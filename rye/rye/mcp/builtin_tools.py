@@ -60,9 +60,11 @@ _SEARCH_TOOL = Tool(
                     },
                     "required": ["item_id", "description", "parameters"],
                 },
-            }
+            },
+            "total": {"type": "integer"},
+            "next": {"type": "string"},
         },
-        "required": ["tools"],
+        "required": ["tools", "total", "next"],
     },
     annotations=_READ_ONLY,
 )

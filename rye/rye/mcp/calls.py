@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rye.mcp.accounting import Accounting
 from rye.mcp.budget import budget_of
 from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
 from rye.mcp.content import Presenter
+from rye.mcp.media import Media
 from rye.mcp.notifications import CallNotifier, LogLevels
 from rye.mcp.open_calls import OpenCall, OpenCalls
 from rye.mcp.outputs import Outputs
@@ -133,7 +135,7 @@ class Calls:
     ) -> CallToolResult:
         from rye.mcp.listener import ClientListener
 
-        budget = budget_of(self._user_config, max_output)
+        budget, started = budget_of(self._user_config, max_output), time.time_ns()
         if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
         notifier = CallNotifier(call, item_id, lines=self.levels.wants_lines(call))
@@ -153,7 +155,8 @@ class Calls:
                 approve=lambda prepared: self._approve(call, prepared),
             )
         self.accounting.note(result)
-        return self._present.result(result, budget, version=call.version)
+        media = Media(self._context.project_path, started, result.readable)
+        return self._present.result(result, budget, version=call.version, media=media)
 
     async def _output(self, **arguments: Any) -> str:
         from rye.mcp.output_tool import output_text
@@ -173,15 +176,18 @@ class Calls:
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
         def look_up(catalogue: Catalogue) -> list[CatalogueEntry]:
             if query.strip():
-                # Some of the best hits may not be offered, so ask for all of them.
-                most = sys.maxsize if self._settings.restricted else limit
-                found = [hit.entry for hit in catalogue.search(query, most)]
+                # All of them, to say how many there are.
+                found = [hit.entry for hit in catalogue.search(query, sys.maxsize)]
             else:
                 found = [entry for entry in catalogue.entries() if entry.is_tool]
-            return [entry for entry in found if self._offers(entry)][:limit]
+            return [entry for entry in found if self._offers(entry)]
 
         found = await self._catalogue.ask(look_up)
-        return {"tools": [_brief(entry) for entry in found]}
+        return {
+            "tools": [_brief(entry) for entry in found[:limit]],
+            "total": len(found),
+            "next": _next_step(len(found), limit),
+        }
 
     async def _show(self, item_id: str) -> dict[str, Any]:
         from rye.catalogue.definitions import definition, input_schema
@@ -269,6 +275,14 @@ def _brief(entry: CatalogueEntry) -> dict[str, Any]:
         "description": one_line(entry.description),
         "parameters": list(properties) if isinstance(properties, Mapping) else [],
     }
+
+
+def _next_step(total: int, limit: int) -> str:
+    if not total:
+        return "nothing matches; try other words, or list all tools with an empty query"
+    if total > limit:
+        return f"{total - limit:,} more match; add words, or raise limit"
+    return "read the parameters of a tool with `show`, and run it with `execute`"
 
 
 def _not_offered(item_id: str) -> ItemNotFoundError:

@@ -13,7 +13,8 @@ from typing import Any
 
 import rye.errors
 from rye.executor.run.result import ExecutionResult
-from rye.mcp.budget import DEFAULT_BUDGET, Text, fit
+from rye.mcp.budget import DEFAULT_BUDGET, MIN_BUDGET, Text, fit
+from rye.mcp.media import Media, blocks_of, media_content
 from rye.mcp.outputs import Outputs
 from rye.mcp.protocol.errors import INTERNAL_ERROR, ProtocolError
 from rye.mcp.protocol.types import CallToolResult, Content, ResourceLink, TextContent
@@ -34,9 +35,23 @@ class Presenter:
         self._outputs = outputs
 
     def result(
-        self, result: ExecutionResult, budget: int = DEFAULT_BUDGET, *, version: str = ""
+        self,
+        result: ExecutionResult,
+        budget: int = DEFAULT_BUDGET,
+        *,
+        version: str = "",
+        media: Media | None = None,
     ) -> CallToolResult:
-        """Return content for the result of a call by a client of this version."""
+        """Return content for the result of a call by a client of this version.
+
+        ``media`` says which files of the call may be sent.
+        """
+        if media is not None and result.success and "return_code" in result.metadata:
+            if result.raw_stdout is not None:
+                return self._binary(result, version)
+            blocks = blocks_of(result.data)
+            if blocks is not None:
+                return self._blocks(blocks, media, budget)
         if "plan" in result.metadata and isinstance(result.data, dict):
             # The names of the environment are many, and say nothing about this tool.
             plan = {key: value for key, value in result.data.items() if key != "environment"}
@@ -53,6 +68,33 @@ class Presenter:
         }
         text = _failure_text(message, result)
         return self._sent(text, {"error": error}, budget, version, is_error=True)
+
+    def _blocks(self, blocks: list[Mapping[str, Any]], media: Media, budget: int) -> CallToolResult:
+        content: list[Content] = []
+        for one in media_content(blocks, media):
+            block = one
+            if isinstance(one, TextContent):
+                text = fit(Text(stdout=one.text), max(budget, MIN_BUDGET), self._outputs).text
+                budget -= len(text)
+                block = TextContent(text=encodable_text(text))
+            content.append(block)
+        return CallToolResult(content=content, is_error=False)
+
+    def _binary(self, result: ExecutionResult, version: str) -> CallToolResult:
+        data = result.raw_stdout or b""
+        try:
+            output_id = self._outputs.keep({"stdout": data})
+        except OSError:
+            output_id = ""
+        uri = f"rye://outputs/{output_id}/stdout"
+        where = f"; they are kept as {uri}" if output_id else ""
+        content: list[Content] = [
+            TextContent(text=f"[the tool printed {len(data):,} bytes that are not text{where}]")
+        ]
+        if output_id and version not in _WITHOUT_LINKS:
+            kind = "application/octet-stream"
+            content.append(ResourceLink(uri=uri, name="stdout", mime_type=kind))
+        return CallToolResult(content=content, is_error=False)
 
     def error(self, error: Exception) -> CallToolResult:
         """Return content for an exception; an unexpected one is reduced to its type and place."""

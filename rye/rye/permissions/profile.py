@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lilux.primitives.subprocess.confinement import (
     Confinement,
@@ -17,6 +17,7 @@ from lilux.primitives.subprocess.confinement import (
 from lilux.record import Record, replaced
 
 from rye.context import Context
+from rye.errors import PermissionsError
 from rye.items.permissions import ANY_HOST, HOME, SYSTEM, TMP, UNIX, Permissions
 from rye.permissions.base import (
     LOADERS,
@@ -94,17 +95,25 @@ class Confiner:
             project=str(context.project_path), home=real(home_of(context.environ))
         )
         self._user_files = f"{context.user_space}/.ai"
+        self._closures = f"{self._user_files}/cache/closures"
         self._base = self._base_of(start)
         self._known: tuple[object, Confinement] | None = None
 
     def confinement(self, require: tuple[str, ...]) -> Confinement:
         """The confinement for a call now, which needs the parts in ``require``.
 
-        Raises :class:`PermissionsError` for a link that leads out of the project.
+        Raises :class:`PermissionsError` for a link that leads out of the project, and for the
+        right to write to the copies that tools run from.
         """
         granted = self.profile.permissions
         read = self._places.granted(granted.read, self._tool)
         write = self._places.granted([one for one in granted.write if one != TMP], self._tool)
+        for one in write:
+            if is_inside(one, self._closures):
+                raise PermissionsError(
+                    f"{self._tool!r} may write {one}, where the copies are that tools run from",
+                    hint="grant another folder",
+                )
         git = kind_of_git(self._places.project)
         outside = repository_outside(self._places.project) if git == FILE else None
         if outside is not None:
@@ -164,8 +173,8 @@ class Confiner:
             execute += [*map(real, SYSTEM_PROGRAMS), *on_path.execute]
             read += on_path.read
         execute += self._places.granted([one for one in granted.run if "/" in one], self._tool)
-        # One that does not exist would be skipped, but is checked again by each start.
-        return Programs(_existing(execute), _existing(read))
+        execute, read = _existing(execute), _existing(read)
+        return Programs(_outermost(execute, execute), _outermost(read, [*execute, *read]))
 
     def _protected(
         self, read: list[str], write: list[str], git: int, outside: str | None
@@ -183,6 +192,9 @@ class Confiner:
             return one.startswith(below) and one not in exempt
 
         names = dict.fromkeys([f"{project}/.ai", self._user_files])
+        if not is_protected(self._user_files):
+            # Whatever else of it a tool may write, what runs is not changed by a tool.
+            names[self._closures] = None
         steps = [
             step for one in names if is_protected(one) for step in _existing_steps(one, project)
         ]
@@ -231,5 +243,18 @@ def _existing_steps(path: str, project: str) -> list[str]:
     return [path] if is_direct and not stat.S_ISLNK(mode) else steps_to(path, project)
 
 
-def _existing(paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple([one for one in dict.fromkeys(paths) if os.path.lexists(one)])
+def _existing(paths: Sequence[str]) -> list[str]:
+    """Those that exist: the others would be skipped, but are checked again by each start."""
+    return [one for one in dict.fromkeys(paths) if os.path.lexists(one)]
+
+
+def _outermost(paths: Sequence[str], folders: Sequence[str]) -> tuple[str, ...]:
+    """Those that are not below one of the folders: the kernel copies each rule for each job."""
+    known = {*folders}
+    return tuple([one for one in paths if known.isdisjoint(_above(one))])
+
+
+def _above(path: str) -> Iterator[str]:
+    while path != "/":
+        path = os.path.dirname(path)  # noqa: PTH120 - a text
+        yield path

@@ -46,7 +46,7 @@ class Spool:
         self._pid = 0
 
     def __del__(self) -> None:
-        self._close()
+        self.close()
 
     def append(self, run_id: str, line: bytes, *, max_bytes: int) -> None:
         """Append a line. Raises :class:`HistoryError` if it was not written as a whole.
@@ -56,10 +56,10 @@ class Spool:
         try:
             size = self._append(b"\n" + line + b"\n")
             if size > _SEGMENT_BYTES:
-                self._close()
+                self.close()
                 _rotate(self.folder, run_id, max_bytes)
         except OSError as error:
-            self._close()
+            self.close()
             reason = (error.strerror or type(error).__name__).lower()
             raise HistoryError(
                 f"{self.folder}: {reason}", hint=f"make it writable, {_TURN_OFF}"
@@ -72,14 +72,14 @@ class Spool:
             try:
                 fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                self._close()  # it is being moved: there is, or will be, a new file
+                self.close()  # it is being moved: there is, or will be, a new file
                 continue
             status = os.fstat(fd)
             if not status.st_nlink:
-                self._close()
+                self.close()
                 continue
             if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode):
-                self._close()
+                self.close()
                 raise HistoryError(
                     f"{self.folder}/{SPOOL} does not belong to you", hint=f"remove it, {_TURN_OFF}"
                 )
@@ -96,11 +96,12 @@ class Spool:
     def _opened(self) -> int:
         # A forked child shares the lock of its parent, so it opens the file for itself.
         if self._fd is None or self._pid != os.getpid():
-            self._close()
+            self.close()
             self._fd, self._pid = _open(self.folder), os.getpid()
         return self._fd
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close the file; the next line opens it again."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)

@@ -5,9 +5,11 @@
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
 
 use libc::{c_ulong, sock_filter, sock_fprog};
 
+use super::carrier::Turn;
 use super::limits::ProcessLimit;
 use super::namespaces::Namespaces;
 
@@ -26,6 +28,15 @@ pub struct ChildSteps<'a> {
     limits: &'a [ProcessLimit],
     ruleset: Option<c_int>,
     filter: Option<sock_fprog>,
+    privileges: Privileges,
+    /// The thread from which the child inherits all but its limits and its ruleset.
+    carrier: Option<Turn<'a>>,
+}
+
+/// What a thread can apply to itself, so that its children inherit it.
+pub struct Inherited {
+    namespaces: Vec<(OwnedFd, c_int)>,
+    filter: Option<Vec<sock_filter>>,
     privileges: Privileges,
 }
 
@@ -67,6 +78,18 @@ impl Privileges {
             Self::Stuck
         }
     }
+
+    /// Gives them up, for good. Returns false, with errno, if that fails.
+    unsafe fn give_up(self) -> bool {
+        // SAFETY: plain system calls.
+        unsafe {
+            (match self {
+                Self::Root => limit_root(),
+                Self::Limited => true,
+                Self::Ordinary | Self::Stuck => clear_capabilities(),
+            }) && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+        }
+    }
 }
 
 #[repr(C)]
@@ -83,6 +106,7 @@ impl<'a> ChildSteps<'a> {
         ruleset: Option<&OwnedFd>,
         filter: Option<&'a [sock_filter]>,
         privileges: Privileges,
+        carrier: Option<Turn<'a>>,
     ) -> Self {
         let mut entered = Vec::with_capacity(3);
         let mut enter = |fd: Option<&OwnedFd>, kind| {
@@ -91,17 +115,19 @@ impl<'a> ChildSteps<'a> {
         enter(namespaces.user.as_ref(), libc::CLONE_NEWUSER);
         enter(namespaces.mount.as_ref().ok(), libc::CLONE_NEWNS);
         enter(namespaces.net.as_ref().ok(), libc::CLONE_NEWNET);
-        let filter = filter.map(|filter| sock_fprog {
-            len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
-            filter: filter.as_ptr().cast_mut(),
-        });
         Self {
             namespaces: entered,
             limits,
             ruleset: ruleset.map(AsRawFd::as_raw_fd),
-            filter,
+            filter: filter.map(program),
             privileges,
+            carrier,
         }
+    }
+
+    /// The thread that has to create the child, if there is one.
+    pub fn carrier(&self) -> Option<&Turn<'a>> {
+        self.carrier.as_ref()
     }
 
     /// True if the child gets another file tree, in which it starts at the root.
@@ -116,7 +142,8 @@ impl<'a> ChildSteps<'a> {
     /// Only for a child between `clone` and `execve`.
     pub unsafe fn enter_namespaces(&self) -> bool {
         // SAFETY: the parent keeps the descriptors open.
-        self.namespaces.iter().all(|&(fd, kind)| unsafe { libc::setns(fd, kind) } == 0)
+        let enter = |&(fd, kind): &(c_int, c_int)| unsafe { libc::setns(fd, kind) } == 0;
+        self.carrier.is_some() || self.namespaces.iter().all(enter)
     }
 
     /// Gives up what the job may not do. Returns false, with errno, if that fails.
@@ -125,25 +152,75 @@ impl<'a> ChildSteps<'a> {
     ///
     /// Only for a child between `clone` and `execve`, as its last step.
     pub unsafe fn restrict(&self) -> bool {
+        let is_carried = self.carrier.is_some();
         // SAFETY: plain system calls on memory that the parent keeps.
         unsafe {
             self.limits.iter().all(|(resource, limit)| libc::setrlimit(*resource, limit) == 0)
-                && match self.privileges {
-                    Privileges::Root => limit_root(),
-                    Privileges::Limited => true,
-                    Privileges::Ordinary | Privileges::Stuck => clear_capabilities(),
-                }
-                && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && (is_carried || self.privileges.give_up())
                 && self.ruleset.is_none_or(|ruleset| {
                     libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0_u32) == 0
                 })
-                && self.filter.as_ref().is_none_or(|filter| {
-                    const SET_MODE_FILTER: c_int = 1;
-                    let filter = std::ptr::from_ref(filter);
-                    libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0_u32, filter) == 0
-                })
+                && (is_carried || self.filter.as_ref().is_none_or(|filter| install(filter)))
         }
     }
+}
+
+impl Inherited {
+    /// Copies what is needed. `None` if the namespaces include one of users, which only a process
+    /// with a single thread can enter.
+    pub fn new(
+        namespaces: &Namespaces,
+        filter: Option<&[sock_filter]>,
+        privileges: Privileges,
+    ) -> Option<Self> {
+        if namespaces.user.is_some() {
+            return None;
+        }
+        let mut entered = Vec::with_capacity(2);
+        let (mount, net) = (namespaces.mount.as_ref().ok(), namespaces.net.as_ref().ok());
+        for (fd, kind) in [(mount, libc::CLONE_NEWNS), (net, libc::CLONE_NEWNET)] {
+            if let Some(fd) = fd {
+                entered.push((fd.try_clone().ok()?, kind));
+            }
+        }
+        Some(Self { namespaces: entered, filter: filter.map(<[_]>::to_vec), privileges })
+    }
+
+    /// Applies it to this thread for good. Returns false if a part of that fails.
+    ///
+    /// # Safety
+    ///
+    /// Only for a thread that from then on does nothing but start processes: it may see another file
+    /// tree than the other threads.
+    pub unsafe fn apply(self) -> bool {
+        // SAFETY: system calls that change this thread alone.
+        unsafe {
+            let mut all = std::mem::zeroed::<libc::sigset_t>();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, ptr::null_mut());
+            let changes_mounts = self.namespaces.iter().any(|(_, kind)| *kind == libc::CLONE_NEWNS);
+            // The threads of a process have one root and one working directory until then.
+            (!changes_mounts || libc::unshare(libc::CLONE_FS) == 0)
+                && self.namespaces.iter().all(|(fd, kind)| libc::setns(fd.as_raw_fd(), *kind) == 0)
+                && self.privileges.give_up()
+                && self.filter.as_deref().is_none_or(|filter| install(&program(filter)))
+        }
+    }
+}
+
+fn program(filter: &[sock_filter]) -> sock_fprog {
+    sock_fprog {
+        len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
+        filter: filter.as_ptr().cast_mut(),
+    }
+}
+
+/// Installs a filter. Returns false, with errno, if that fails.
+unsafe fn install(filter: &sock_fprog) -> bool {
+    const SET_MODE_FILTER: c_int = 1;
+    let filter = ptr::from_ref(filter);
+    // SAFETY: the filter lives during the call.
+    unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0_u32, filter) == 0 }
 }
 
 /// Makes root an ordinary user that has some capabilities. Ambient ones survive `execve`.

@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::ConfinementError;
 use crate::text::OsText;
@@ -16,8 +17,11 @@ use crate::text::OsText;
 /// A folder that is removed, with everything in it, when it is dropped.
 pub struct PrivateFolder {
     path: PathBuf,
+    created: Option<State>,
     /// The folders for the variables.
     inner: Vec<Inner>,
+    /// It was created so long before the job that every change has another time.
+    is_settled: bool,
 }
 
 struct Inner {
@@ -25,6 +29,9 @@ struct Inner {
     path: PathBuf,
     created: Option<State>,
 }
+
+/// Seconds: two changes may have the same time if they follow each other closely.
+const SETTLED: i64 = 1;
 
 /// What a job can change about an empty folder.
 #[derive(PartialEq, Eq)]
@@ -44,7 +51,7 @@ impl PrivateFolder {
             Err(_) => unique(&self::parent()?).map_err(fail)?,
             Ok(path) => path,
         };
-        let mut folder = Self { path, inner: Vec::new() };
+        let mut folder = Self { path, created: None, inner: Vec::new(), is_settled: false };
         for variable in variables {
             let path = folder.path.join(variable.as_os_str().to_ascii_lowercase());
             match DirBuilder::new().mode(0o700).create(&path) {
@@ -58,7 +65,17 @@ impl PrivateFolder {
         for inner in &mut folder.inner {
             inner.created = state(&inner.path);
         }
+        folder.created = state(&folder.path);
         Ok(folder)
+    }
+
+    /// Notes that another job gets it.
+    pub fn occupy(&mut self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        let now = i64::try_from(now).unwrap_or(0);
+        // The outer folder was changed last.
+        self.is_settled =
+            self.created.as_ref().is_some_and(|created| created.changed.0 + SETTLED < now);
     }
 
     /// Its path.
@@ -80,12 +97,19 @@ impl PrivateFolder {
     /// True if no job has left a trace in it, so that another one may get it. Creating and removing
     /// folders takes longer than many jobs.
     pub fn is_untouched(&self) -> bool {
+        let is_same =
+            |path: &Path, created: &Option<State>| created.is_some() && state(path) == *created;
+        is_same(&self.path, &self.created)
+            && self.inner.iter().all(|inner| is_same(&inner.path, &inner.created))
+            && (self.is_settled || self.looks_untouched())
+    }
+
+    /// The same without the times.
+    fn looks_untouched(&self) -> bool {
         let names = fs::read_dir(&self.path).map_or(usize::MAX, Iterator::count);
         names == self.inner.len()
             && self.inner.iter().all(|inner| {
-                inner.created.is_some()
-                    && state(&inner.path) == inner.created
-                    && fs::read_dir(&inner.path).is_ok_and(|mut names| names.next().is_none())
+                fs::read_dir(&inner.path).is_ok_and(|mut names| names.next().is_none())
             })
             && has_no_attributes(&self.path)
             && self.inner.iter().all(|inner| has_no_attributes(&inner.path))
@@ -212,5 +236,20 @@ mod tests {
             folder.is_untouched()
         });
         assert_eq!(untouched, [true, false, false, false, false]);
+    }
+
+    #[test]
+    fn the_times_of_a_folder_are_not_enough_right_after_its_creation() {
+        let mut folder = folder();
+        folder.occupy();
+        assert!(!folder.is_settled);
+        fs::write(folder.path().join("home/file"), "").unwrap();
+        // As if the file had been created in the same tick of the clock.
+        folder.created = state(&folder.path);
+        folder.inner.iter_mut().for_each(|inner| inner.created = state(&inner.path));
+        assert!(!folder.is_untouched());
+        folder.created.as_mut().unwrap().changed.0 -= 2 * SETTLED;
+        folder.occupy();
+        assert!(folder.is_settled && !folder.is_untouched());
     }
 }

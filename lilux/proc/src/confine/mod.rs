@@ -9,10 +9,13 @@
 //! - `proxy`: a network of some `hosts`
 //! - `limits`: memory, processor time and processes of the tree
 //!
-//! `child` applies all of it between `clone` and `execve`.
+//! `child` applies all of it between `clone` and `execve`; what a `carrier` has already, the child
+//! inherits.
 
 #[cfg(target_os = "linux")]
 pub mod bpf;
+#[cfg(target_os = "linux")]
+mod carrier;
 #[cfg(target_os = "linux")]
 mod child;
 mod folder;
@@ -51,6 +54,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(target_os = "linux")]
 use std::sync::{Mutex, OnceLock};
 
+#[cfg(target_os = "linux")]
+use self::carrier::Carrier;
 use self::folder::PrivateFolder;
 #[cfg(target_os = "linux")]
 use self::limits::{ProcessLimit, process_limits};
@@ -108,6 +113,8 @@ struct Applied {
     /// The prepared process that this is a call of, which is confined at least as long.
     prepared: Option<Arc<Confined>>,
     limits: Vec<ProcessLimit>,
+    /// A carrier may start the process.
+    may_be_carried: bool,
     /// Dropped with the job, which ends its connections.
     visit: Option<Visit>,
     closed: Arc<AtomicBool>,
@@ -128,7 +135,8 @@ impl Applied {
         };
         let visit = profile.proxy().map(Proxy::visit);
         let (inner_rooms, prepared, limits) = (OnceLock::new(), None, Vec::new());
-        Ok(Self { profile, room, inner_rooms, prepared, limits, visit, closed })
+        let may_be_carried = true;
+        Ok(Self { profile, room, inner_rooms, prepared, limits, may_be_carried, visit, closed })
     }
 
     fn variables(&self) -> Vec<(OsText, OsText)> {
@@ -304,6 +312,13 @@ impl Confined {
         })
     }
 
+    /// Lets the calling thread start the process itself, and not a carrier. Copies of a prepared
+    /// process become children of the thread that started it, which reaps them.
+    #[cfg(target_os = "linux")]
+    pub fn forbid_carrier(&mut self) {
+        self.applied.iter_mut().for_each(|applied| applied.may_be_carried = false);
+    }
+
     /// The ruleset that a copy has to apply to itself.
     #[cfg(target_os = "linux")]
     pub fn own_ruleset(&self) -> Option<BorrowedFd<'_>> {
@@ -317,8 +332,10 @@ impl Confined {
         let profile = &applied.profile;
         let ruleset = applied.own_ruleset().or(profile.shared_ruleset());
         let (filter, privileges) = (profile.filter(), profile.privileges());
-        let limits = &applied.limits;
-        Some(ChildSteps::new(profile.namespaces(), limits, ruleset, filter, privileges))
+        let carrier = if applied.may_be_carried { profile.carrier() } else { None };
+        let (limits, carrier) = (&applied.limits, carrier.and_then(Carrier::turn));
+        let namespaces = profile.namespaces();
+        Some(ChildSteps::new(namespaces, limits, ruleset, filter, privileges, carrier))
     }
 }
 

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use libc::sock_filter;
 
-use super::child::Privileges;
+use super::carrier::Carrier;
+use super::child::{Inherited, Privileges};
 use super::folder::{self, PrivateFolder};
 use super::landlock::{self, Access, Rule};
 use super::namespaces::{self, Namespaces};
@@ -38,6 +40,8 @@ pub struct Profile {
     proxy: Option<Proxy>,
     rooms: Option<Arc<Rooms>>,
     report: Report,
+    has_jobs: AtomicBool,
+    carrier: OnceLock<Option<Carrier>>,
 }
 
 impl Profile {
@@ -110,6 +114,8 @@ impl Profile {
             proxy,
             rooms: folders.map(|parent| Arc::new(Rooms::new(parent))),
             report,
+            has_jobs: AtomicBool::new(false),
+            carrier: OnceLock::new(),
         };
         if profile.rooms.is_none() {
             profile.ruleset = profile.make_ruleset(None)?;
@@ -175,6 +181,15 @@ impl Profile {
     /// The seccomp filter.
     pub fn filter(&self) -> Option<&[sock_filter]> {
         self.filter.as_deref()
+    }
+
+    /// The thread that starts its jobs, if one can. It is of no use to the first job.
+    pub fn carrier(&self) -> Option<&Carrier> {
+        if !self.has_jobs.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let inherited = || Inherited::new(&self.namespaces, self.filter(), self.privileges);
+        self.carrier.get_or_init(|| inherited().and_then(Carrier::start)).as_ref()
     }
 
     /// The proxy, if the network consists of hosts.

@@ -38,7 +38,9 @@ impl Rooms {
 
     /// A kept folder with a folder for each variable.
     pub fn take(&self, variables: &[OsText]) -> Option<Room> {
-        lock(&self.idle).pop().filter(|room| room.folder.has(variables))
+        let mut room = lock(&self.idle).pop().filter(|room| room.folder.has(variables))?;
+        room.folder.occupy();
+        Some(room)
     }
 
     /// Takes back the private folder of a job that has ended. It is removed if the job used it.

@@ -25,7 +25,13 @@ impl Confinement {
     /// Prepares the confinement of a job, if it has one.
     pub fn prepare(exec: &Exec, launcher: &Launcher) -> Result<Option<Self>, Error> {
         let Some(request) = &exec.confinement else { return Ok(None) };
-        let mut own = Self::new(launcher.confiner.confine(request)?, request.limits);
+        #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "changed on Linux alone"))]
+        let mut confined = launcher.confiner.confine(request)?;
+        #[cfg(target_os = "linux")]
+        if exec.start == Start::Prepare {
+            confined.forbid_carrier();
+        }
+        let mut own = Self::new(confined, request.limits);
         #[cfg(target_os = "linux")]
         if exec.start == Start::Prepare {
             // Once it is prepared, it only waits.

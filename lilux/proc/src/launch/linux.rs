@@ -63,7 +63,9 @@ pub fn launch(
     confinement: Option<&ChildSteps<'_>>,
     observation: Option<&ChildStep>,
 ) -> Result<Child, Error> {
-    let own_cwd = confinement.filter(|steps| steps.changes_mounts()).and_then(|_| current_folder());
+    let changes_mounts = confinement.is_some_and(ChildSteps::changes_mounts);
+    let needs_cwd = changes_mounts && invocation.cwd.is_none();
+    let own_cwd = if needs_cwd { current_folder() } else { None };
     let cwd = invocation.cwd.as_deref().or(own_cwd.as_deref());
     let plan = Plan {
         programs: invocation.programs.iter().map(|program| program.as_ptr()).collect(),
@@ -81,7 +83,13 @@ pub fn launch(
         observation,
         failure: Cell::new(None),
     };
-    let child = clone_child(&plan).map_err(|error| invocation.program_error(error))?;
+    let cloned = match confinement.and_then(ChildSteps::carrier) {
+        Some(carrier) => carrier.run(|| clone_child(&plan)).unwrap_or_else(|| {
+            Err(io::Error::other("the thread that starts the jobs of this profile has ended"))
+        }),
+        None => clone_child(&plan),
+    };
+    let child = cloned.map_err(|error| invocation.program_error(error))?;
     let Some((step, errno)) = plan.failure.get() else { return Ok(child) };
     child.reap();
     let error = io::Error::from_raw_os_error(errno);

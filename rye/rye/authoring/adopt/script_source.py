@@ -20,6 +20,7 @@ _ARGUMENTS = (
 )
 _EXPORTED = r"(?m)^export\s+(?:default\s+)?(?:async\s+)?function\s*(?:main|execute)?\s*\("
 _MAIN = r"(?m)^export\s+(?:default\s+)?(?:async\s+)?function\s*(?:main)?\s*\(\s*\{([^})]*)\}"
+_TYPED = rf"{_MAIN}\s*:\s*\{{([^}}]*)\}}"
 _COMMONJS = r"(?m)^(?:module\.)?exports(?:\.(?:main|execute))?\s*="
 _TYPES = {"string": "string", "number": "number", "boolean": "boolean"}
 _MAX_POSITION = 20
@@ -39,6 +40,9 @@ def node_findings(text: str) -> Findings:
             r"@param\s+(?:\{([^}]*)\}\s+)?\[?(?:\w+\.)?(\w+)(?:=[^\]]*)?\]?(.*)", text
         )
     }
+    typed = re.search(_TYPED, text)
+    for name, kind in re.findall(r"(\w+)\??\s*:\s*(\w+)", typed[2]) if typed else ():
+        documented[name] = (kind, documented.get(name, ("", ""))[1])
     parameters = []
     for part in found[1].split(",") if found else ():
         name, equals, default = [piece.strip() for piece in part.partition("=")]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", metavar="PATH", type=click.Path())
+@click.argument("source", metavar="PATH|URL", type=click.Path())
 @click.option("--as", "item_id", metavar="ID", help="The id of the tool. Default: the file's name.")
 @click.option(
     "--space",
@@ -56,19 +56,31 @@ def command(
     file outside of .ai/tools is copied, and the original stays as it is. Both can still be used
     without Rye.
 
+    PATH may also be GIT-URL@REF#FOLDER, or an archive with #FOLDER: its tools are copied to your
+    user space under one name, as they were signed, and the commit is recorded. You see who signed
+    them and what they may do; a key is trusted only if you trust it yourself, with `rye trust add`.
+
     The proposal is shown before you sign it. --yes answers yes; without a terminal it is required.
 
     \b
     Examples:
+      rye add https://example.org/team/tools.git@v1.2#notes
       rye add fetch.py
       rye add scripts/backup.sh --as ops/backup
       rye add Makefile:build --yes
     """
     from rye.authoring.adopt.add import add_tool, place_of
     from rye.authoring.adopt.recognise import propose
+    from rye.authoring.sources.reference import reference_of
     from rye.spaces.model import Space
 
     context = invocation.context
+    reference = reference_of(source, Path.cwd())
+    if reference is not None:
+        from rye.cli.sources import add_source
+
+        add_source(reference, item_id or reference.name, context, yes=yes, as_json=as_json)
+        return
     proposal = propose(source, Path.cwd(), context.project_path)
     home = context.user_space if space == "user" else context.project_path
     where = Space(name=space, root=home / ".ai")

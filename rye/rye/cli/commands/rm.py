@@ -21,20 +21,27 @@ def command(invocation: Invocation, items: tuple[str, ...], *, yes: bool, as_jso
     """Remove tools of the project or the user, with their pins in this project.
 
     An item that others run on is not removed. If the file belongs to a tool of several files, the
-    pin of that tool is updated. Without a terminal, --yes is required.
+    pin of that tool is updated. The name of a source that `rye add URL` made removes all its tools.
+    Without a terminal, --yes is required.
 
     \b
     Examples:
       rye rm team/hello
       rye rm team/hello team/bye --yes
     """
-    from rye.authoring.removal import removable, remove
+    from rye.authoring.removal import Removed, removable, remove
+    from rye.authoring.sources.store import Sources
 
     context = invocation.context
-    found = [removable(item, context) for item in items]
+    sources = Sources(context)
+    named = [source for item in items if (source := sources.find(item)) is not None]
+    others = [item for item in items if sources.find(item) is None]
+    found = [removable(item, context) for item in others]
     if not yes:
-        _ask([display(one.path) for one in found])
-    done = [remove(one, context) for one in found]
+        names = [f"all tools of {one.name}" for one in named]
+        _ask([*names, *[display(one.path) for one in found]])
+    done = [Removed(one.name, sources.remove(one), ()) for one in named]
+    done += [remove(one, context) for one in found]
     if as_json:
         print_json(
             [

@@ -116,6 +116,8 @@ class BlockingExecutor:
         traceback: TracebackType | None,
     ) -> None:
         self._subprocess.close()
+        if self._recorder is not None:
+            self._recorder.close()
         if self._preparer is not None:
             self._preparer.close()
 

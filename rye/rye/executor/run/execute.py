@@ -100,6 +100,7 @@ class PrimitiveExecutor:
         # A call that is still running keeps the old worker, and its thread, until it ends.
         worker, self._worker = self._worker, _Worker(self.context, self.PRIMITIVE_MAP)
         await self._primitives.aclose()
+        self._recorder.close()
         await worker.flush()
         self._preparer.close()
 

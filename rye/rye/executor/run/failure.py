@@ -49,6 +49,8 @@ def _fields_of(error: Exception) -> dict[str, Any]:
         fields["nearest"] = list(error.nearest)
     if isinstance(error, LockError):
         fields["lockfile"] = str(error.lockfile)
+    if agent_hint := getattr(error, "agent_hint", ""):
+        fields["agent_hint"] = agent_hint
     if issues := getattr(error, "issues", None):
         fields["issues"] = list(issues)
     return fields

@@ -141,4 +141,6 @@ def result_of(
         duration_ms=(time.perf_counter() - started) * 1000,
         chain=describe_chain(chain),
         metadata=metadata,
+        raw_stdout=outcome.raw_stdout,
+        readable=outcome.readable,
     )

@@ -42,6 +42,8 @@ class Outcome(Record, frozen=True, kw_only=True):
     data: Any
     error: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    raw_stdout: bytes | None = None
+    readable: tuple[str, ...] | None = None
 
 
 def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElement]) -> Outcome:
@@ -58,9 +60,20 @@ def outcome_of(config: ExecutionConfig, result: Any, chain: Sequence[ChainElemen
         outcome = _of_request(result, chain)
     else:
         outcome = _of_other(result, chain[0].item_id)
+    if config.primitive_id == SUBPROCESS:
+        confinement = config.config.get("confinement")
+        outcome = replaced(
+            outcome,
+            raw_stdout=result.raw_stdout,
+            readable=None if confinement is None else _readable(confinement),
+        )
     if config.enforced is None:
         return outcome
     return _with_confinement(outcome, config, getattr(result, "confinement", None))
+
+
+def _readable(confinement: Any) -> tuple[str, ...]:
+    return tuple([os.fspath(path) for path in (*confinement.read, *confinement.write)])
 
 
 def _with_confinement(

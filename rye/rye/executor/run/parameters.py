@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lilux.schemas.schema_validator import CompiledSchema
 
 # For a tool without a schema.
+_MAX_UNKNOWN = 5
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
@@ -87,10 +88,13 @@ class ParameterGate:
             ) from error
         result = gate.compiled.validate(given)
         if not result.valid:
+            meant = _meant(given, gate.schema)
+            see = f"follow the schema in {tool.path}" if tool.path else "pass a JSON object"
             raise ParameterError(
                 f"invalid parameters for {tool.item_id!r}",
                 result.errors,
-                hint=f"follow the schema in {tool.path}" if tool.path else "pass a JSON object",
+                hint=f"{meant}{see}",
+                agent_hint=f"{meant}see its parameters with `show`",
             )
         return dict(given)
 
@@ -117,6 +121,20 @@ def check_timeout(timeout: Any) -> None:
     else:
         return
     raise ParameterError("invalid call", [issue], hint="pass seconds, or leave it out")
+
+
+def _meant(given: Any, schema: Mapping[str, Any]) -> str:
+    """The names that were probably meant by unknown ones, as the beginning of a hint."""
+    known = schema.get("properties")
+    if not isinstance(given, dict) or not isinstance(known, Mapping):
+        return ""
+    from rye.suggestions import closest
+
+    free = [name for name in known if name not in given]
+    unknown = [name for name in given if name not in known and isinstance(name, str)]
+    found = [(name, *closest(name, free)) for name in unknown[:_MAX_UNKNOWN]]
+    meant = [f"{names[1]!r} for {names[0]!r}" for names in found if len(names) > 1]
+    return f"did you mean {', '.join(meant)}? " if meant else ""
 
 
 def _schema_of(tool: ChainElement) -> dict[str, Any]:

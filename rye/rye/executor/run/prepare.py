@@ -15,7 +15,7 @@ thread at a time; see ``run/execute.py`` for the thread that verifies large call
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 
 from lilux.record import Record, field, replaced
 
@@ -25,7 +25,6 @@ from rye.closure.store import Copy
 from rye.context import Context
 from rye.executor.chain.anchor import Anchor, resolve_anchor
 from rye.executor.chain.build import Chain, ChainBuilder
-from rye.executor.chain.data_files import verified_data_files
 from rye.executor.chain.dependencies import PROJECT, dependency_files, verified_hashes
 from rye.executor.chain.project_files import PinnedFiles
 from rye.executor.chain.snapshot import Library, Snapshot
@@ -329,11 +328,14 @@ class Preparation:
         anchor = resolve_anchor(chain, parts.context)
         files = dependency_files(chain, anchor, few=few)
         dependencies = verified_hashes(files, chain[0].item_id, snapshot.verify_file)
-        code = dependencies.keys()
-        data = verified_data_files(chain, anchor, snapshot.verify_file, few=few)
-        if data.digests:
-            dependencies = {**data.digests, **dependencies}
-            files = {**data.files, **files}
+        data: Collection[str] = ()
+        if any(one.metadata.files for one in chain):
+            from rye.executor.chain.data_files import verified_data_files
+
+            found = verified_data_files(chain, anchor, snapshot.verify_file, few=few)
+            data = found.digests.keys() - dependencies.keys()
+            dependencies = {**found.digests, **dependencies}
+            files = {**found.files, **files}
         pins = parts.pinned_files.digests(chain, few=few)
         if pins:
             dependencies = {**dependencies, **pins}
@@ -341,9 +343,7 @@ class Preparation:
         if lock is not None:
             parts.locks.confirm_dependencies(lock, dependencies)
         self._on_step("dependencies")
-        self.closure = parts.closures.close(
-            chain, anchor, dependencies, files, data.digests.keys() - code
-        )
+        self.closure = parts.closures.close(chain, anchor, dependencies, files, data)
         self._on_step("closure")
         return VerifiedChain(
             chain=chain,

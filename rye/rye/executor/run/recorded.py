@@ -123,6 +123,10 @@ class Recorder:
             noted["history_error"] = str(error)
         return noted
 
+    def close(self) -> None:
+        """Close the spool. The recorder may be used again."""
+        self._spool.close()
+
     def known(self, chain: Sequence[ChainElement]) -> _KnownChain:
         """What the records of a chain have in common; kept until the chain is built again."""
         tool = chain[0].item_id

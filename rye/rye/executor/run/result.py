@@ -29,3 +29,7 @@ class ExecutionResult(Record, frozen=True, kw_only=True):
     duration_ms: float = 0.0
     chain: tuple[Mapping[str, Any], ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    raw_stdout: bytes | None = None
+    """What a process printed, if that is not UTF-8."""
+    readable: tuple[str, ...] | None = None
+    """The paths that a confined process could read; ``None`` if it was not confined."""

@@ -134,7 +134,18 @@ class ResourceLink(Wire, frozen=True, tag_field="type", tag="resource_link"):
     mime_type: str | None = None
 
 
-Content = TextContent | ResourceLink
+class ImageContent(Wire, frozen=True, tag_field="type", tag="image"):
+    """A picture, in base64."""
+
+    data: str
+    mime_type: str
+
+
+class AudioContent(Wire, frozen=True, tag_field="type", tag="audio"):
+    """Sound, in base64."""
+
+    data: str
+    mime_type: str
 
 
 class ReadResourceParams(Wire, frozen=True):
@@ -151,6 +162,15 @@ class ResourceContents(Wire, frozen=True):
     text: str | None = None
     blob: str | None = None
     meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+class EmbeddedResource(Wire, frozen=True, tag_field="type", tag="resource"):
+    """A file."""
+
+    resource: ResourceContents
+
+
+Content = TextContent | ResourceLink | ImageContent | AudioContent | EmbeddedResource
 
 
 class ReadResourceResult(Wire, frozen=True):

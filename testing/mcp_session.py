@@ -30,7 +30,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import CallToolResult, ErrorData, TextContent, jsonrpc_message_adapter
 from rye.mcp.http import Access, serve_http
 from rye.mcp.http_connections import Limits
-from rye.mcp.http_options import Address, open_listener
+from rye.mcp.http_options import ONLY_TOKEN, Address, open_listener
 from rye.mcp.line_session import LineSession
 from rye.mcp.server import Service
 from rye.mcp.settings import ServerSettings
@@ -156,8 +156,12 @@ async def over_http(
     token: str | None = None,
     origins: tuple[str, ...] = (),
     limits: Limits | None = None,
+    grace_seconds: float = 0,
 ) -> AsyncIterator[Served]:
-    """Serve over HTTP in this process; SIGTERM stops the server at the end of the block."""
+    """Serve over HTTP in this process; SIGTERM stops the server at the end of the block.
+
+    Unlike in ``rye mcp``, running calls get no time after the signal.
+    """
     ready = asyncio.Event()
     listener = open_listener(Address("127.0.0.1", 0))
     serving = asyncio.create_task(
@@ -165,9 +169,10 @@ async def over_http(
             project.context,
             settings or ServerSettings(),
             listener,
-            Access(token, origins),
+            Access({} if token is None else {ONLY_TOKEN: token}, origins),
             ready.set,
             limits=limits,
+            grace_seconds=grace_seconds,
         )
     )
     await asyncio.wait_for(ready.wait(), 15)

@@ -42,6 +42,7 @@
     │   └── NotEnforcedError        permissions that this machine cannot enforce
     ├── ApprovalError               a call of an agent that the user has not allowed
     │   └── DeclinedError           the user was asked, and did not agree
+    ├── BusyError                   a server that is stopping, or runs as many calls as it may
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
@@ -297,6 +298,12 @@ class ApprovalError(RyeError):
 
 class DeclinedError(ApprovalError):
     """The user was asked about a call, and did not agree. Its hint is for the agent."""
+
+    decided_by_user = False
+
+
+class BusyError(RyeError):
+    """A server is stopping, or it runs as many calls as it may, and as many wait."""
 
     decided_by_user = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,14 @@ def test_a_tool_of_the_system_is_not_edited(console: Console) -> None:
     assert console("edit", "rye/fs/read").stderr.startswith(
         "rye: 'rye/fs/read' is not a tool of the project or the user: "
     )
+
+
+def test_a_pin_follows_without_the_cache_if_the_tool_ran_here(console: Console) -> None:
+    """As after an update of Rye, which has a cache of its own."""
+    assert rye("run", "greet", cwd=console.path, user=console.user).code == 0
+    shutil.rmtree(console.user / ".ai/cache/items")
+    edit(console)
+    assert console("sign", "greet").stdout.endswith("updated pin greet 0.0.0\n")
 
 
 def test_a_change_by_somebody_else_is_shown_if_the_old_content_ran_here(console: Console) -> None:

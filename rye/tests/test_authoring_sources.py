@@ -86,6 +86,12 @@ def test_a_file_is_not_a_source_and_a_path_cannot_leave_it(tmp_path: Path) -> No
         reference_of("https://h/x#../../etc", tmp_path)
 
 
+def test_a_directory_that_is_not_a_repository_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    with pytest.raises(RyeError, match="is a directory, and not a git repository; add its scripts"):
+        reference_of("scripts", tmp_path)
+
+
 def test_a_repository_is_shown_and_its_commit_is_pinned(
     console: Console, publisher: Console
 ) -> None:

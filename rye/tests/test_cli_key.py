@@ -90,6 +90,23 @@ def test_a_rotation_signs_your_items_and_keeps_the_old_key_trusted(console: Cons
     assert re.search(rf"{old}  you, until \d{{4}}-\d\d-\d\d +user +trusted ", listed)
 
 
+def test_a_rotation_signs_the_lists_of_data_files_too(console: Console) -> None:
+    tool = console.path / ".ai" / "tools" / "counts.py"
+    tool.write_text(
+        '__executor_id__ = "python_runtime"\nFILES = ["words.txt"]\n'
+        "from pathlib import Path\n"
+        "def main() -> int:\n"
+        '    return len(Path(__file__).with_name("words.txt").read_text().split())\n'
+    )
+    tool.with_name("words.txt").write_text("one two\n")
+    assert console("sign", "counts").code == 0
+    old = own(console)
+    done = console("key", "rotate")
+    assert "signed again: counts, counts (its files), tools/says\n" in done.stdout
+    console("key", "revoke", old)
+    assert console.json("run", "counts")["data"] == 2
+
+
 def test_after_a_revocation_a_new_key_signs_nothing_unseen(console: Console) -> None:
     """Whoever has the stolen key may have signed the files."""
     old = own(console)

@@ -132,6 +132,22 @@ def test_pinned_files_of_the_project_are_part_of_the_digest(tmp_path: Path) -> N
     assert closure_of(project, "t").digest != before.digest
 
 
+def test_a_pinned_file_beside_the_tool_is_copied_unless_it_is_large(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    folder = project.path / ".ai/tools"
+    (folder / "t.lock").write_text("small")
+    with (folder / "large").open("wb") as large:
+        large.truncate(17 * 1024 * 1024)
+    project.command("t", "true", "{tool_dir}", pins=[".ai/tools/t.lock", ".ai/tools/large"])
+    found = [(one.role, one.path) for one in closure_of(project, "t").manifest.files]
+    assert found == [
+        ("data", "t.lock"),
+        ("project", ".ai/tools/large"),
+        ("project", ".ai/tools/t.lock"),
+        ("tool", "t.yaml"),
+    ]
+
+
 def test_files_above_the_tool_keep_their_places(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.tool("pack/lib/common.sh", "# common\n")

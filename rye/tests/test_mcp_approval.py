@@ -267,7 +267,7 @@ def test_a_tool_that_changes_while_the_user_thinks_does_not_run(project: Project
             return await super().__call__(context, params)
 
     message = refusal(call(project, Slow(ACCEPT)), "DeclinedError")
-    assert message == ("'notes/add' changed while the user was asked about it; call it again")
+    assert message == ("'notes/add' changed while the call was waiting; call it again")
 
 
 def test_the_rules_are_about_the_full_id_whatever_the_agent_writes(project: Project) -> None:

@@ -357,7 +357,9 @@ def test_the_command_serves_hides_its_token_from_tools_and_stops_on_a_signal(
             assert "OTHER=visible" in seen
             assert TOKEN not in seen
             server.terminate()
-            assert server.communicate(timeout=30) == ("", "")
+            printed, logged = server.communicate(timeout=30)
+            assert printed == ""
+            assert [one for one in logged.splitlines() if "is not confined" not in one] == []
             assert server.returncode == 143
         finally:
             server.kill()

@@ -15,7 +15,7 @@ from rye.mcp.http_options import (
     open_listener,
     parse_address,
     parse_origin,
-    read_token,
+    read_tokens,
     require_token,
 )
 from rye.mcp.process import require_packages
@@ -78,9 +78,9 @@ def test_an_address_that_others_can_reach_needs_a_token() -> None:
     listener = open_listener(Address("0.0.0.0", 0))  # noqa: S104 - no server runs there
     with listener.socket:
         assert not listener.is_loopback
-        require_token(listener, TOKEN)
+        require_token(listener, {"default": TOKEN})
         with pytest.raises(ParameterError) as caught:
-            require_token(listener, None)
+            require_token(listener, {})
     assert str(caught.value).endswith(
         "is reachable from other machines, but no token is set; "
         "set RYE_MCP_TOKEN, pass --token-file, or listen on 127.0.0.1"
@@ -93,7 +93,7 @@ def test_the_loopback_interface_needs_no_token(host: str) -> None:
     with listener.socket:
         assert listener.is_loopback
         assert listener.address.port > 0
-        require_token(listener, None)
+        require_token(listener, {})
 
 
 def test_a_host_that_cannot_be_resolved_is_refused() -> None:
@@ -124,17 +124,19 @@ def private(tmp_path: Path, text: str, mode: int = 0o600) -> str:
 
 def test_a_token_file_takes_precedence_over_the_environment(tmp_path: Path) -> None:
     other = "fedcba9876543210"
-    assert read_token({}, None) is None
-    assert read_token({"RYE_MCP_TOKEN": ""}, None) is None
-    assert read_token({"RYE_MCP_TOKEN": TOKEN}, None) == TOKEN
-    assert read_token({"RYE_MCP_TOKEN": TOKEN}, private(tmp_path, f"{other}\n")) == other
+    assert read_tokens({}, None) == {}
+    assert read_tokens({"RYE_MCP_TOKEN": ""}, None) == {}
+    assert read_tokens({"RYE_MCP_TOKEN": TOKEN}, None) == {"default": TOKEN}
+    assert read_tokens({"RYE_MCP_TOKEN": TOKEN}, private(tmp_path, f"{other}\n")) == {
+        "default": other
+    }
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     path = private(tmp_path, TOKEN, mode)
     with pytest.raises(ParameterError) as caught:
-        read_token({}, path)
+        read_tokens({}, path)
     assert str(caught.value) == (
         f"invalid token: {path} is accessible to other users (mode {mode:04o}); "
         f"run: chmod 600 {path}"
@@ -154,7 +156,7 @@ def test_an_invalid_token_is_refused_and_not_repeated(
     tmp_path: Path, text: str, issue: str
 ) -> None:
     with pytest.raises(ParameterError, match=issue) as caught:
-        read_token({}, private(tmp_path, text))
+        read_tokens({}, private(tmp_path, text))
     assert not text or text not in str(caught.value)
     assert "use at least 16 letters and digits" in str(caught.value)
 
@@ -162,11 +164,11 @@ def test_an_invalid_token_is_refused_and_not_repeated(
 def test_a_token_file_must_be_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     with pytest.raises(ParameterError, match="is not a regular file; pass the file that contains"):
-        read_token({}, str(tmp_path / "pipe"))
+        read_tokens({}, str(tmp_path / "pipe"))
     with pytest.raises(
         ParameterError, match=r"missing does not exist; pass the file that contains"
     ):
-        read_token({}, str(tmp_path / "missing"))
+        read_tokens({}, str(tmp_path / "missing"))
 
 
 @pytest.mark.parametrize("package", ["mcp", "watchfiles"])
@@ -205,3 +207,31 @@ def test_invalid_options_exit_with_2(tmp_path: Path, arguments: list[str], messa
     assert done.code == 2
     assert done.stdout == ""
     assert message in done.stderr
+
+
+def test_a_token_file_may_name_its_tokens(tmp_path: Path) -> None:
+    other = "b" * 16
+    text = f"# who may call\nada: {TOKEN}\n\nci-1:   {other}\n"
+    assert read_tokens({}, private(tmp_path, text)) == {"ada": TOKEN, "ci-1": other}
+    # A single token may contain a colon.
+    assert read_tokens({}, private(tmp_path, f"ci:{other}")) == {"default": f"ci:{other}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"ada: {TOKEN}\n{TOKEN[::-1]}x\n", "entry 2 of {} is not `name: token`"),
+        (f"a b: {TOKEN}\n", "entry 1 of {} is not `name: token`"),
+        (f"ada: {TOKEN}\nada: {TOKEN}x\n", "{} has two tokens with the name 'ada'"),
+        (f"ada: {TOKEN}\nbob: {TOKEN}\n", "{} has the same token under two names"),
+        (f"ada: {TOKEN}\nbob: short\n", "the token in {}, entry 2, has 5 characters"),
+    ],
+)
+def test_a_malformed_list_of_tokens_is_refused_and_not_repeated(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    path = private(tmp_path, text)
+    with pytest.raises(ParameterError) as caught:
+        read_tokens({}, path)
+    assert reason.format(path) in str(caught.value)
+    assert TOKEN not in str(caught.value)

@@ -97,3 +97,19 @@ def test_the_interpreter_is_part_of_the_metadata() -> None:
     rule = {"type": "system_binary", "binary": "lua", "var": "RYE_INTERPRETER", "fallback": "lua"}
     block = BLOCK.replace("#", "--")
     assert parse("a.lua", f"#!/usr/bin/env lua\n{block}").env_config == {"interpreter": rule}
+
+
+def test_parameters_become_arguments_as_the_config_says(project: Project) -> None:
+    arguments = (
+        '[{ name = "n", option = "-n" }, { name = "tag", option = "--tag", each = true }, '
+        '{ name = "loud", flag = "--loud" }, "--", { name = "first" }, { name = "second" }, '
+        '{ name = "rest" }]'
+    )
+    executor = '# executor_id = "script_runtime"\n'
+    block = BLOCK.replace(executor, f"{executor}# [config]\n# arguments = {arguments}\n")
+    project.tool("args", f"#!/bin/sh\n{block}printf '<%s>' \"$@\"; cat\n")
+    given = {"n": -5, "tag": ["a b", "--x"], "loud": True, "second": "-z", "rest": ["$(id)", ""]}
+    assert project.run("args", given).data["stdout"] == (
+        "<-n-5><--tag=a b><--tag=--x><--loud><--><><-z><$(id)><>"
+    )
+    assert project.run("args", {"loud": False}).data["stdout"] == "<-->"

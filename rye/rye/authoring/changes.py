@@ -39,23 +39,24 @@ def changes_of_pin(pin: Pinned, context: Context) -> tuple[str, ...]:
         return ()
     comment = format_of(found.path).comment
     old = text_signed_at(found.path, pin.replaced, comment, cache_of(context.user_space))
-    old = _stored_text(pin, comment, context) if old is None else old
+    if old is None:
+        old = stored_text(pin.replaced_closure, pin.replaced, comment, context)
     if old is None:
         return ()
     now = read_item(found.path, found.space.root).content.decode(errors="replace")
     return tuple(changes(old, now, comment))
 
 
-def _stored_text(pin: Pinned, comment: str, context: Context) -> str | None:
-    """The text of a tool that somebody else signed, if it ran here and its closure is stored."""
+def stored_text(closure: str, content_hash: str, comment: str, context: Context) -> str | None:
+    """The text of a tool with this content hash, if it ran here and its closure is stored."""
     try:
-        stored = store_of(context).open(pin.replaced_closure)
+        stored = store_of(context).open(closure)
         tool = stored.manifest.tool
         content = b"" if tool is None else Path(stored.root, tool.place or "").read_bytes()
         text = content.decode()
     except (ClosureError, OSError, UnicodeDecodeError):
         return None
-    return text if split_signature(content, comment).content_hash == pin.replaced else None
+    return text if split_signature(content, comment).content_hash == content_hash else None
 
 
 def _lines(text: str, comment: str) -> list[str]:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from lilux.record import replaced
 
-from rye.authoring.changes import changes
+from rye.authoring.changes import changes, stored_text
 from rye.authoring.check import mistakes, refuse_what_cannot_run
 from rye.context import Context
 from rye.errors import RyeError
 from rye.executor.chain.snapshot import Library
-from rye.executor.locks.file import LockfileResolver
+from rye.executor.locks.file import LockfileResolver, StoredLock
 from rye.executor.locks.pins import Pinned
 from rye.executor.pinning import Locking
 from rye.formats import format_of
@@ -55,8 +55,11 @@ class SigningRoom:
         lists = sign_data_files(path, root, self._signer)
         item = self._signer.sign_file(path, root)
         item = replaced(item, changed=item.changed or lists)
-        previous = previous or self._pinned_hash(item_id)
+        lock = self._lock(item_id)
+        previous = previous or ("" if lock is None else lock.lockfile.root.integrity)
         old = self._signed_before(path, previous, comment)
+        if old is None and lock is not None and lock.lockfile.root.integrity == previous:
+            old = self._ran_before(lock, comment)
         now = read_item(path, root).content
         keep_signed(path, now, comment, self._cache)
         self._cache.flush()
@@ -68,13 +71,23 @@ class SigningRoom:
     def _signed_before(self, path: Path, previous: str, comment: str) -> str | None:
         return signed_before(path, previous, comment, self._signer.public_key, self._cache)
 
-    def _pinned_hash(self, item_id: str) -> str:
-        """The pinned content, for a file that was written anew, without its signature line."""
+    def _ran_before(self, lock: StoredLock, comment: str) -> str | None:
+        """The pinned text, if it ran here and the same key signed it.
+
+        The cache of signed texts is small, and every version of Rye has its own.
+        """
+        pinned = lock.lockfile.root.integrity
+        closure = str(lock.lockfile.extra.get("closure") or "")
+        text = stored_text(closure, pinned, comment, self._context)
+        key = self._signer.public_key
+        own = text is not None and hash_signed_by(text.encode(), comment, key) == pinned
+        return text if own else None
+
+    def _lock(self, item_id: str) -> StoredLock | None:
         try:
-            lock = self._lockfiles.find(item_id)
+            return self._lockfiles.find(item_id)
         except RyeError:
-            return ""
-        return "" if lock is None else lock.lockfile.root.integrity
+            return None
 
 
 def follow_with_pins(done: Iterable[Signed], context: Context) -> Iterator[Pinned]:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
@@ -15,11 +16,13 @@ from rye.mcp.accounting import Accounting
 from rye.mcp.budget import budget_of
 from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
 from rye.mcp.content import Presenter
+from rye.mcp.gate import Gate, Place
 from rye.mcp.media import Media
 from rye.mcp.notifications import CallNotifier, LogLevels
 from rye.mcp.open_calls import OpenCall, OpenCalls
 from rye.mcp.outputs import Outputs
 from rye.mcp.protocol.errors import ProtocolError
+from rye.mcp.protocol.messages import encoded
 from rye.mcp.settings import ServerSettings
 from rye.mcp.tool_list import CatalogueReader, ToolList
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from rye.executor.run.execute import PrimitiveExecutor
     from rye.executor.run.prepare import PreparedCall
     from rye.mcp.approval.approver import Approver
+    from rye.mcp.call_log import CallEntry, CallLog
     from rye.mcp.protocol.types import (
         CallToolParams,
         CallToolResult,
@@ -73,6 +77,8 @@ class Calls:
         }
         self.accounting = Accounting(context, receipts=settings.receipts)
         self._approver: Approver | None = None
+        self._gate = Gate(settings.max_calls)
+        self._log = None if settings.log is None else _call_log(settings.log)
 
     async def call(
         self, request: Request, params: CallToolParams
@@ -96,8 +102,7 @@ class Calls:
             _require_valid(builtin, arguments)
             if builtin.name == EXECUTE:
                 return await self._begin(request, params, arguments)
-            serve = self._builtin[builtin.name]
-            return self._present.success(await serve(**arguments))
+            return await self._use(request, builtin.name, arguments)
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - its text may contain values
@@ -116,16 +121,65 @@ class Calls:
         await self.accounting.aclose()
         self.outputs.close()
 
+    async def _use(
+        self, request: Request, name: str, arguments: Mapping[str, Any]
+    ) -> CallToolResult:
+        """Serve a call of a built-in tool."""
+        serve = self._builtin[name]
+
+        async def work(entry: CallEntry | None) -> CallToolResult:
+            result = self._present.success(await serve(**arguments))
+            if entry is not None:
+                entry.succeeded()
+            return result
+
+        return await self._logged(request, name, work)
+
     async def _begin(
         self, request: Request, params: CallToolParams, arguments: Mapping[str, Any]
     ) -> CallToolResult | InputRequiredResult:
-        return await self.running.begin(
-            request, params, lambda call: self._execute(call, **arguments)
-        )
+        """Start a call of a tool, and wait for it."""
+
+        async def work(call: OpenCall) -> CallToolResult:
+            async def run(entry: CallEntry | None) -> CallToolResult:
+                with self._gate.place() as place:
+                    return await self._execute(call, entry, place, **arguments)
+
+            return await self._logged(call, str(arguments["item_id"]), run)
+
+        return await self.running.begin(request, params, work)
+
+    async def _logged(
+        self,
+        request: Request,
+        item: str,
+        work: Callable[[CallEntry | None], Awaitable[CallToolResult]],
+    ) -> CallToolResult:
+        """Return what ``work`` returns, or its error as content, and log the call."""
+        if self._log is None:
+            return await work(None)
+        from rye.mcp.call_log import CallEntry
+
+        entry = CallEntry(request, item)
+        result: CallToolResult | None = None
+        try:
+            result = await work(entry)
+        except ProtocolError as error:
+            entry.failed(error)
+            raise
+        except Exception as error:  # noqa: BLE001 - its text may contain values
+            entry.failed(error)
+            result = self._present.error(error)
+        finally:
+            # A cancelled call has no result.
+            self._log.write(entry, 0 if result is None else len(encoded(result)))
+        return result
 
     async def _execute(
         self,
         call: OpenCall,
+        entry: CallEntry | None,
+        place: Place,
         item_id: str,
         *,
         parameters: Mapping[str, Any] | None = None,
@@ -152,9 +206,11 @@ class Calls:
                 on_output=notifier.on_output if notifier.wanted else None,
                 listener=ClientListener(call, notifier),
                 caller=self.accounting.caller(call, item_id),
-                approve=lambda prepared: self._approve(call, prepared),
+                approve=lambda prepared: self._approve(call, place, prepared),
             )
         self.accounting.note(result)
+        if entry is not None:
+            entry.ended(result)
         media = Media(self._context.project_path, started, result.readable)
         return self._present.result(result, budget, version=call.version, media=media)
 
@@ -166,12 +222,15 @@ class Calls:
             output_text, self.outputs, **arguments, budget=budget - _NOTE_ROOM
         )
 
-    async def _approve(self, call: OpenCall, prepared: PreparedCall) -> bool:
+    async def _approve(self, call: OpenCall, place: Place, prepared: PreparedCall) -> bool:
+        """Wait for the user, if a rule says so, and for the turn of the call."""
         if self._approver is None:
             from rye.mcp.approval.approver import Approver
 
             self._approver = Approver(self._context, self._settings)
-        return await self._approver.approve(call, prepared)
+        asked = await self._approver.approve(call, prepared)
+        waited = await place.run()
+        return asked or waited
 
     async def _search(self, query: str, limit: int = _DEFAULT_LIMIT) -> dict[str, Any]:
         def look_up(catalogue: Catalogue) -> list[CatalogueEntry]:
@@ -250,6 +309,12 @@ class Calls:
         if not self._offers(entry):
             raise _not_offered(item_id)
         return entry
+
+
+def _call_log(path: str) -> CallLog:
+    from rye.mcp.call_log import CallLog
+
+    return CallLog(Path(path))
 
 
 def _import_all() -> None:

@@ -68,6 +68,8 @@ def stdio_config(
         *(f"--ask={glob}" for glob in settings.ask),
         *(f"--allow={glob}" for glob in settings.allow),
         *(f"--deny={glob}" for glob in settings.deny),
+        *([f"--max-calls={settings.max_calls}"] if settings.max_calls is not None else []),
+        *([f"--log={settings.log}"] if settings.log is not None else []),
         *(["--receipts", "signed"] if settings.receipts else []),
     ]
     args = [*command[1:], "--project", str(context.project_path), "mcp", *flags]

@@ -13,7 +13,7 @@ import hmac
 import json
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import uvicorn
@@ -33,7 +33,7 @@ from rye.mcp.http_connections import (
     Limits,
     default_limits,
 )
-from rye.mcp.http_options import MCP_PATH, Listener
+from rye.mcp.http_options import HEALTH_PATH, MCP_PATH, Listener
 from rye.mcp.process import StopSignals
 from rye.mcp.sdk_server import DISCONNECTED, TOKEN_NAME, sdk_server
 from rye.mcp.server import Service
@@ -44,11 +44,17 @@ _MAX_SESSIONS = 1000
 _LAST_ANSWERS_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 2
 
+_CLOSE = {"Connection": "close"}
+
+GRACE_SECONDS = 5.0
+"""How long running calls may take after SIGTERM; less than the ten seconds that containers get."""
+
 
 class Access(NamedTuple):
     """Which clients may use the server."""
 
-    token: str | None = None
+    tokens: Mapping[str, str] = {}
+    """By their names; empty if no token is required."""
     allowed_origins: Sequence[str] = ()
     """As returned by ``parse_origin``."""
 
@@ -61,9 +67,12 @@ async def serve_http(
     on_ready: Callable[[], object],
     *,
     limits: Limits | None = None,
+    grace_seconds: float = GRACE_SECONDS,
 ) -> signal.Signals | None:
     """Return the signal that stopped the server. Running tools have ended before this returns.
 
+    After SIGTERM, new calls are refused and running ones may take ``grace_seconds``. Another
+    signal, or a second one, cancels them at once.
     ``on_ready`` is called when clients can connect. ``limits`` default to those for the file
     descriptors of this process. Raises ``ItemFormatError`` if the project's config is invalid.
     """
@@ -83,18 +92,28 @@ async def serve_http(
     )
     server = _Server(config, Connections(limits or default_limits()), on_ready)
 
+    hurry = asyncio.Event()
     stopping: list[asyncio.Task[None]] = []
 
-    async def close_guard() -> None:
+    async def stop_gently(grace: float) -> None:
+        service.refuse_calls()
+        guard.report_stopping()
+        calls = asyncio.create_task(service.wait_for_calls())
+        hurried = asyncio.create_task(hurry.wait())
+        await asyncio.wait({calls, hurried}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        service.stop()
+        server.should_exit = True
         # Until the guard closes, cancelled calls can still be answered.
-        await service.wait_for_calls()
+        await calls
         await asyncio.sleep(_LAST_ANSWERS_SECONDS)
         guard.close()
 
     def stop() -> None:
-        service.stop()
-        server.should_exit = True
-        stopping.append(asyncio.create_task(close_guard()))
+        if stopping or signals.received is not signal.SIGTERM:
+            hurry.set()
+        if not stopping:
+            stopping.append(asyncio.create_task(stop_gently(grace_seconds)))
 
     with StopSignals(stop) as signals:
         await server.serve(sockets=[listener.socket])
@@ -106,7 +125,7 @@ async def serve_http(
 def _guarded(service: Service, listener: Listener, access: Access) -> _Guard:
     own = {f"http://{host}" for host in listener.hosts}
     rules = _Rules(
-        token=access.token,
+        tokens=access.tokens,
         hosts=listener.hosts if listener.is_loopback else None,
         origins=frozenset({*own, *access.allowed_origins}),
     )
@@ -167,13 +186,10 @@ class _Server(uvicorn.Server):
         return Connection(self._connections, self.config, self.server_state, self.lifespan.state)
 
 
-ONLY_TOKEN = "default"  # noqa: S105 - a name, not a token
-
-
 class _Rules(NamedTuple):
     """The headers that a request must have."""
 
-    token: str | None
+    tokens: Mapping[str, str]
     hosts: frozenset[str] | None
     """``None`` if the names under which clients reach the server are unknown."""
     origins: frozenset[str]
@@ -186,10 +202,24 @@ class _Rules(NamedTuple):
         origins = headers.getlist("origin")
         if any(origin.lower() not in self.origins for origin in origins):
             return _error_response(403, "this origin is not allowed; see --allow-origin")
-        if self.token is not None and not _has_token(headers, self.token):
+        if self.tokens and not self.token_name(headers):
             challenge = {"WWW-Authenticate": 'Bearer realm="rye"'}
             return _error_response(401, "a valid bearer token is required", challenge)
         return None
+
+    def token_name(self, headers: Headers) -> str:
+        """Return the name of the token that the client sent; empty if it is not valid.
+
+        Every token is compared, in constant time, so that a guess reveals nothing.
+        """
+        scheme, _, sent = headers.get("authorization", "").partition(" ")
+        given = sent.strip().encode("latin-1", "replace")
+        same = [
+            name
+            for name, token in self.tokens.items()
+            if hmac.compare_digest(given, token.encode())
+        ]
+        return same[0] if same and scheme.lower() == "bearer" else ""
 
 
 class _Guard:
@@ -199,6 +229,11 @@ class _Guard:
         self._app = app
         self._rules = rules
         self._closing = asyncio.Event()
+        self._is_stopping = False
+
+    def report_stopping(self) -> None:
+        """Let the answer to health checks be that the server is stopping."""
+        self._is_stopping = True
 
     def close(self) -> None:
         """Make every request, current and future, look as if its client had disconnected."""
@@ -208,7 +243,11 @@ class _Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._rules.refusal(Headers(scope=scope))
+        if scope["path"] == HEALTH_PATH:
+            await self._health(scope)(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._rules.refusal(headers)
         if refusal is None and not scope["state"][CONNECTION].accept_request():
             later = {"Retry-After": str(IDLE_SECONDS), "Connection": "close"}
             refusal = _error_response(503, "too many connections; try again later", later)
@@ -216,8 +255,7 @@ class _Guard:
             await refusal(scope, receive, send)
             return
         disconnected = scope[DISCONNECTED] = asyncio.Event()
-        if self._rules.token is not None:
-            scope[TOKEN_NAME] = ONLY_TOKEN
+        scope[TOKEN_NAME] = self._rules.token_name(headers)
 
         async def receive_and_record() -> Message:
             message = await self._receive(receive)
@@ -226,6 +264,14 @@ class _Guard:
             return message
 
         await self._app(scope, receive_and_record, send)
+
+    def _health(self, scope: Scope) -> Response:
+        """The answer to whoever asks whether the server is alive; it says nothing else."""
+        if scope["method"] not in ("GET", "HEAD"):
+            return _error_response(405, "use GET", {"Allow": "GET, HEAD", **_CLOSE})
+        if self._is_stopping:
+            return _error_response(503, "the server is stopping", _CLOSE)
+        return Response('{"status": "ok"}', headers=_CLOSE, media_type="application/json")
 
     async def _receive(self, receive: Receive) -> Message:
         receiving = asyncio.ensure_future(receive())
@@ -236,14 +282,6 @@ class _Guard:
         finally:
             receiving.cancel()
             closing.cancel()
-
-
-def _has_token(headers: Headers, token: str) -> bool:
-    """Compare in constant time, so that a guess reveals nothing."""
-    scheme, _, sent = headers.get("authorization", "").partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(
-        sent.strip().encode("latin-1", "replace"), token.encode()
-    )
 
 
 def _error_response(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:

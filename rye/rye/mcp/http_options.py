@@ -14,10 +14,16 @@ from rye.context import Context
 from rye.errors import ParameterError
 
 TOKEN_VARIABLE = "RYE_MCP_TOKEN"  # noqa: S105 - a name, not a token
+ONLY_TOKEN = "default"  # noqa: S105 - a name, not a token
+"""The name of a token that has none."""
 MCP_PATH = "/mcp"
+HEALTH_PATH = "/healthz"
 
 _MIN_TOKEN = 16
 _MAX_TOKEN = 4096
+_MAX_TOKEN_FILE = 1024 * 1024
+_NAME = r"[A-Za-z0-9._@-]{1,64}"
+_ENTRY_HINT = "write one line `name: token` for each client"
 _ORIGIN = r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -126,15 +132,34 @@ def open_listener(address: Address) -> Listener:
     return Listener(bound, Address(address.host, port), is_loopback)
 
 
-def read_token(environ: Mapping[str, str], token_file: str | None) -> str | None:
-    """Return the token that clients must send; a file takes precedence over the environment.
+def read_tokens(environ: Mapping[str, str], token_file: str | None) -> dict[str, str]:
+    """Return the tokens that clients may send, by their names; empty if there are none.
 
-    Raises :class:`ParameterError` for an invalid token, without repeating it.
+    A file takes precedence over the environment. It has one token, or a line ``name: token`` for
+    each. Raises :class:`ParameterError` for an invalid token, without repeating it.
     """
     if token_file is not None:
-        return _validated(_read_private(Path(token_file)), token_file)
+        return _parsed(_read_private(Path(token_file)), token_file)
     value = environ.get(TOKEN_VARIABLE)
-    return _validated(value, TOKEN_VARIABLE) if value else None
+    return {ONLY_TOKEN: _validated(value, TOKEN_VARIABLE)} if value else {}
+
+
+def _parsed(text: str, source: str) -> dict[str, str]:
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    if len(lines) < 2 and not any(": " in line for line in lines):
+        return {ONLY_TOKEN: _validated(text.strip(), source)}
+    tokens: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        name, _, token = line.partition(": ")
+        if not re.fullmatch(_NAME, name) or not token:
+            raise _token_error(f"entry {number} of {source} is not `name: token`", _ENTRY_HINT)
+        if name in tokens:
+            raise _token_error(f"{source} has two tokens with the name {name!r}", _ENTRY_HINT)
+        tokens[name] = _validated(token.strip(), f"{source}, entry {number},")
+    if len(set(tokens.values())) < len(tokens):
+        raise _token_error(f"{source} has the same token under two names", _ENTRY_HINT)
+    return tokens
 
 
 def without_token(context: Context) -> Context:
@@ -148,9 +173,9 @@ def without_token(context: Context) -> Context:
     )
 
 
-def require_token(listener: Listener, token: str | None) -> None:
+def require_token(listener: Listener, tokens: Mapping[str, str]) -> None:
     """Raise :class:`ParameterError` if other machines can reach the server and no token is set."""
-    if token is None and not listener.is_loopback:
+    if not tokens and not listener.is_loopback:
         raise ParameterError(
             "invalid --http",
             [f"{listener.address} is reachable from other machines, but no token is set"],
@@ -164,7 +189,7 @@ def _read_private(path: Path) -> str:
 
     remedy = "pass the file that contains the token"
     try:
-        content = read_own_file(path, limit=_MAX_TOKEN, remedy=remedy)
+        content = read_own_file(path, limit=_MAX_TOKEN_FILE, remedy=remedy)
     except KeyFileError as error:
         raise ParameterError("invalid token", [str(error)]) from None
     if content is None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rye.errors import RyeError
+from rye.errors import BusyError, RyeError
 from rye.mcp.protocol.errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from rye.mcp.protocol.types import InputRequiredResult
 from rye.mcp.tasks import cancel_and_wait
@@ -183,16 +183,26 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._open: set[OpenCall] = set()
+        self._is_stopping = False
         self._parked: dict[str, tuple[OpenCall, asyncio.TimerHandle]] = {}
 
     async def begin(
         self, request: Request, params: CallToolParams, work: Work
     ) -> CallToolResult | InputRequiredResult:
-        """Start a call and wait for its result, or for a question; see :meth:`OpenCall.wait`."""
+        """Start a call and wait for its result, or for a question; see :meth:`OpenCall.wait`.
+
+        Raises ``BusyError`` if the server is stopping.
+        """
+        if self._is_stopping:
+            raise BusyError("the server is stopping", hint="call again when it runs again")
         call = OpenCall(self, request, _identity(request, params), work)
         self._open.add(call)
         call.task.add_done_callback(lambda _: self._open.discard(call))
         return await call.wait(request)
+
+    def refuse_new(self) -> None:
+        """Start no more calls."""
+        self._is_stopping = True
 
     async def resume(
         self, request: Request, params: CallToolParams

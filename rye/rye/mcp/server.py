@@ -102,6 +102,10 @@ class Service:
         self._calls.running.cancel_all()
         self.notifier.close()
 
+    def refuse_calls(self) -> None:
+        """Refuse new calls; those that run or wait for the user go on."""
+        self._calls.running.refuse_new()
+
     async def wait_for_calls(self) -> None:
         """Wait until all tools have ended."""
         await self._calls.running.wait_all()

@@ -31,6 +31,11 @@ class ServerSettings(NamedTuple):
     deny: tuple[str, ...] = ()
     """Globs of the tools that agents may not run."""
 
+    max_calls: int | None = None
+    """How many calls run at once; as many again wait. ``None`` means no limit."""
+    log: str | None = None
+    """A file that gets one line for each call."""
+
     @property
     def restricted(self) -> bool:
         """True if clients may not see and run every item."""

@@ -14,14 +14,15 @@ from pathlib import Path
 from lilux.files.atomic import atomic_write
 from lilux.primitives.errors import KeyFileError
 from lilux.primitives.signing import compute_key_fingerprint, load_keypair, save_keypair
-from lilux.record import Record
+from lilux.record import Record, replaced
 
 from rye.context import Context
 from rye.errors import KeyStoreError, RyeError
 from rye.spaces.resolver import Resolver
+from rye.trust.data_list import SUFFIX
 from rye.trust.key_format import FINGERPRINT, render_trusted_key, time_now, trusted_key
 from rye.trust.key_source import OWN_NAME, KeyEntry, is_own_name
-from rye.trust.operations import ItemReport, verify_all
+from rye.trust.operations import ItemReport, verify_all, verify_paths
 from rye.trust.revocation import Revocation, write_revocation
 from rye.trust.signer import Signer
 from rye.trust.store import TrustStore
@@ -139,8 +140,14 @@ def _entry_in_project(store: TrustStore, fingerprint: str) -> KeyEntry | None:
 def _own_items(context: Context) -> Iterator[tuple[Path, ItemReport]]:
     """Every file of the project and of the user that may be signed, with the root of its space."""
     for space in Resolver(context).spaces:
-        if space.name != "system":
-            yield from [(space.root, report) for report in verify_all(context, space)]
+        if space.name == "system":
+            continue
+        for report in verify_all(context, space):
+            yield space.root, report
+            listed = report.path.with_name(f"{report.path.name}{SUFFIX}")
+            if listed.is_file():
+                for one in verify_paths([listed], context):
+                    yield space.root, replaced(one, item_id=f"{report.item_id} (its files)")
 
 
 def _names(fingerprint: str, report: ItemReport) -> bool:

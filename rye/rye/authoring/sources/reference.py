@@ -57,6 +57,11 @@ def reference_of(text: str, cwd: Path) -> Reference | None:
         url, ref = _split_ref(place)
         if not (cwd / url).is_dir():
             return None
+        if not any((cwd / url / name).exists() for name in (".git", "HEAD")):
+            raise RyeError(
+                f"{cwd / url} is a directory, and not a git repository",
+                hint="add its scripts one by one, or pack it into an archive",
+            )
         return Reference(kind="git", url=str((cwd / url).resolve()), ref=ref, path=path)
     url, ref = _split_ref(place)
     if ref.startswith("-") or url.startswith("-"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
 @click.option(
     "--token-file",
     metavar="FILE",
-    help="A private file with the bearer token for HTTP clients. Default: RYE_MCP_TOKEN.",
+    help="A private file with the bearer token for HTTP clients, or with lines `name: token`. "
+    "Default: RYE_MCP_TOKEN.",
 )
 @click.option(
     "--allow-origin",
@@ -68,6 +70,17 @@ if TYPE_CHECKING:
     "--receipts",
     type=click.Choice(["signed"]),
     help="Sign a receipt of every call with your key; see `rye receipt`.",
+)
+@click.option(
+    "--max-calls",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Run at most N calls at once. As many again wait; more are refused.",
+)
+@click.option(
+    "--log",
+    metavar="FILE",
+    help="Append one line of JSON for each call: who, what and how it ended; no values.",
 )
 @click.option(
     "--print-config",
@@ -89,6 +102,8 @@ def command(  # noqa: PLR0917 - click passes by name
     token_file: str | None,
     origins: tuple[str, ...],
     receipts: str | None,
+    max_calls: int | None,
+    log: str | None,
     client: str | None,
 ) -> None:
     """Serve the tools to agents over MCP.
@@ -116,6 +131,8 @@ def command(  # noqa: PLR0917 - click passes by name
         ask=ask,
         allow=allow,
         deny=deny,
+        max_calls=max_calls,
+        log=None if log is None else os.path.abspath(log),  # noqa: PTH100 - keeps links
     )
     context = invocation.context
     if http is None and (token_file or origins):
@@ -159,16 +176,16 @@ def _serve_http(
         open_listener,
         parse_address,
         parse_origin,
-        read_token,
+        read_tokens,
         require_token,
         without_token,
     )
 
-    token = read_token(context.environ, token_file)
+    tokens = read_tokens(context.environ, token_file)
     allowed = tuple([parse_origin(one) for one in origins])
     listener = open_listener(parse_address(http))
     with listener.socket:
-        require_token(listener, token)
+        require_token(listener, tokens)
         _prepare("mcp", "watchfiles")
         import asyncio
 
@@ -179,8 +196,8 @@ def _serve_http(
                 without_token(context),
                 settings,
                 listener,
-                Access(token, allowed),
-                lambda: _print_address(listener.url, has_token=token is not None),
+                Access(tokens, allowed),
+                lambda: _print_address(listener.url, has_token=bool(tokens)),
             )
         )
 

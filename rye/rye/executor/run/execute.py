@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
     Approve = Callable[[PreparedCall], Awaitable[bool]]
-    """Returns True if somebody was asked, which takes time: then the call is prepared again, and
+    """Returns True if it waited, for instance for the user: then the call is prepared again, and
     runs only if it is still the same. Raises a ``RyeError`` to refuse it."""
 
 
@@ -152,7 +152,7 @@ class PrimitiveExecutor:
             else:
                 recording.prepared(call)
                 if approve is not None and await approve(call):
-                    recording.asked()
+                    recording.waited()
                     preparation = Preparation(self._preparer, item_id, options)
                     again = await worker.prepare(preparation, item_id, options, parameters)
                     call = _unchanged(call, again)
@@ -230,7 +230,7 @@ def _unchanged(approved: PreparedCall, call: PreparedCall) -> PreparedCall:
         from rye.errors import DeclinedError
 
         raise DeclinedError(
-            f"{call.chain[0].item_id!r} changed while the user was asked about it",
+            f"{call.chain[0].item_id!r} changed while the call was waiting",
             hint="call it again",
         )
     return call

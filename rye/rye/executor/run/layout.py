@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from rye.closure.check import MAX_FILE_BYTES
 from rye.closure.manifest import (
     ANCHOR,
     DATA,
@@ -121,7 +122,7 @@ class Layout:
     def _pinned(self, name: str, digest: str) -> Iterator[Placed]:
         path = f"{self._project}/{name}"
         yield _file(PROJECT, name, digest, path), (path, self._project)
-        if self.root and is_below(path, self.root):
+        if self.root and is_below(path, self.root) and _fits(path):
             # Beside the tool, where a program looks for it: uv reads tool.py.lock.
             yield _file(DATA, _below(path, self.root), digest, path), (path, self._project)
 
@@ -136,6 +137,14 @@ def _file(role: str, path: str, digest: str, source: str) -> ClosureFile:
     except OSError:
         executable = False  # it is gone, which making the copy reports
     return ClosureFile(role=role, path=path, sha256=digest, executable=executable)
+
+
+def _fits(path: str) -> bool:
+    """False for a file that is too large to be copied; it runs where it is."""
+    try:
+        return os.stat(path).st_size <= MAX_FILE_BYTES  # noqa: PTH116 - a text
+    except OSError:
+        return False
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from rye.recording.writer import Writer
 
-_FROM_A_RUN = {
+OUTCOME_OF_ERROR = {
     "ToolFailed": FAILED,
     "ToolTimedOut": TIMEOUT,
     "RequestFailed": FAILED,
@@ -232,9 +232,9 @@ class Recording:
         self._call = call
         self._lap("prepare")
 
-    def asked(self) -> None:
-        """Note that the user was asked about the call, and agreed."""
-        self._lap("ask")
+    def waited(self) -> None:
+        """Note that the call waited: for the user, who agreed, or for its turn."""
+        self._lap("wait")
 
     def ran(self, result: Any) -> None:
         """Note what the primitive returned."""
@@ -296,7 +296,7 @@ class Recording:
         fields: dict[str, Any] = {"outcome": OK}
         if not result.success:
             kind = str(metadata.get("error_type"))
-            fields["outcome"] = _FROM_A_RUN.get(kind) or (ERROR if self._result else REFUSED)
+            fields["outcome"] = OUTCOME_OF_ERROR.get(kind) or (ERROR if self._result else REFUSED)
             fields["error_type"] = kind
             if self._result is None:
                 # The message of a check never contains a value.

@@ -83,6 +83,11 @@ def notification_line(method: str, params: Any = None) -> bytes:
     return _line(body if params is None else {**body, "params": params})
 
 
+def encoded(result: Any) -> bytes:
+    """Return a result as it is sent."""
+    return _encoder.encode(result)
+
+
 def _line(message: dict[str, Any]) -> bytes:
     return _encoder.encode(message) + b"\n"
 

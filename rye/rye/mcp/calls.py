@@ -195,7 +195,9 @@ class Calls:
         notifier = CallNotifier(call, item_id, lines=self.levels.wants_lines(call))
         if self._executor is None:
             self._executor = _executor_class()(
-                context=self._context, confined_only=self._settings.confined
+                context=self._context,
+                confined_only=self._settings.confined,
+                warm=self._tool_list.features,
             )
         async with notifier.sending():
             result = await self._executor.execute(

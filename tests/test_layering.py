@@ -35,8 +35,8 @@ def test_rye_imports_only_public_names_of_the_kernel() -> None:
 
 
 # A package may import the packages before it in this list, but not those after it.
-PACKAGES = ["spaces", "items", "trust", "permissions", "recording", "closure", "upstream"]
-PACKAGES += ["executor", "catalogue", "history", "authoring", "mcp", "cli"]
+PACKAGES = ["spaces", "items", "trust", "permissions", "recording", "closure", "warm"]
+PACKAGES += ["upstream", "executor", "catalogue", "history", "authoring", "mcp", "cli"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -18,6 +18,7 @@ from torture import (
     helper_limits,
     history_faults,
     load,
+    prepared_death,
     stopped,
 )
 from torture.scenario import Scenario
@@ -56,6 +57,13 @@ FAULTS = (
         what="SIGKILLs of the helper, calls in flight",
         run=helper_death.in_flight,
         quick=20,
+        long=200,
+    ),
+    Scenario(
+        name="prepared-killed",
+        what="SIGKILLs of prepared processes, calls in flight",
+        run=prepared_death.killed,
+        quick=5,
         long=200,
     ),
     Scenario(

@@ -46,6 +46,7 @@
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
+    ├── SettingsError               a section of the user's config that cannot be used
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
 
@@ -318,6 +319,10 @@ class ReceiptError(HistoryError):
     """A receipt that is not valid, or that no trusted key has signed."""
 
     decided_by_user = True
+
+
+class SettingsError(RyeError):
+    """A section of the user's config that cannot be used."""
 
 
 class ConfigTemplateError(RyeError):

@@ -116,6 +116,8 @@ def test_after_a_revocation_a_new_key_signs_nothing_unseen(console: Console) -> 
     assert f"revoked      by .ai/revoked_keys/{old}.toml; replace it with: rye key rotate\n" in (
         console("key", "show").stdout
     )
+    reported = f"problem  your key: {old} is revoked by .ai/revoked_keys/{old}.toml\n"
+    assert reported in console("doctor").stdout
     done = console("key", "rotate")
     assert done == Completed(
         0,

@@ -178,6 +178,16 @@ def test_a_prepared_process_that_does_not_answer_is_reported(prepared: Prepared)
     assert refused.header["error"] == "not_prepared"
 
 
+def test_other_requests_are_answered_while_a_call_waits_for_its_copy(prepared: Prepared) -> None:
+    stop_process(prepared.process)
+    waiting = prepared.send("print(1)")
+    answer = prepared.client.exec("echo", "meanwhile")
+    assert answer.stdout == b"meanwhile\n"
+    prepared.process.resume()
+    called = prepared.client.receive()
+    assert (called.id, called.stdout) == (waiting, b"1\n")
+
+
 def test_a_copy_that_was_not_answered_does_nothing(linux: ProcClient, tmp_path: Path) -> None:
     # It is stopped between its birth and its announcement, until the helper has given up.
     made = tmp_path / "made"
@@ -204,6 +214,15 @@ def test_a_copy_that_was_not_answered_does_nothing(linux: ProcClient, tmp_path: 
     prepared.process.kill()
     assert linux.receive().id == prepared.id
     wait_until(lambda: not psutil.pid_exists(copies[0].pid), "the copy was reaped")
+
+
+def test_a_process_with_threads_is_not_copied(linux: ProcClient) -> None:
+    setup = "import threading, time; threading.Thread(target=time.sleep, args=[600]).start()"
+    refused = Prepared(linux, setup).call("print(1)")
+    assert refused.header["error"] == "not_prepared"
+    assert refused.header["message"] == (
+        "the prepared process has more than one thread; run the command"
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,14 @@ from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.config.asked_names import asked_names
 from rye.executor.config.check import check_command_line, runs_text_of
 from rye.executor.locks.file import LockfileResolver, StoredLock
-from rye.executor.run.prepare import Preparation, Preparer
+from rye.executor.run.prepare import Preparation, Preparer, VerifiedChain
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.items.element import ChainElement, Metadata
 from rye.items.permissions import Permissions
 from rye.permissions.chain import chain_permissions
 from rye.spaces.model import Resolution, Space
+from rye.warm.reasons import cold_reason, has_warm_runtime
+from rye.warm.settings import WarmConfig
 
 
 class InspectedElement(NamedTuple):
@@ -66,6 +68,8 @@ class Inspection(NamedTuple):
     permissions: Permissions | None
     """What its signed files allow; ``None`` if the tool is not confined, or may not run."""
     error: RyeError | None
+    cold: str = ""
+    """Why its calls never use a prepared process, although its runtime could."""
 
 
 def inspect_chain(item_id: str, context: Context) -> Inspection:
@@ -83,7 +87,7 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
     code: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     permissions: Permissions | None = None
-    closure = ""
+    closure = cold = ""
     try:
         verified = Preparation(preparer, item_id, snapshot=snapshot).verify()
         dependencies = verified.dependencies
@@ -92,13 +96,23 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
         asked = asked_names(verified.chain).shown()
         permissions = chain_permissions(verified.chain)
         closure = verified.closure.digest
+        cold = _cold(verified, preparer)
     except RyeError as refused:
         error = refused
     lock = _lock_of(tool, preparer.lockfiles)
     elements = [_inspected(each, library, snapshot, lock) for each in _reached(tool, snapshot)]
     elements[0] = elements[0]._replace(closure=closure)
     path = None if lock is None else lock.path
-    return Inspection(tuple(elements), path, dependencies, code, asked, permissions, error)
+    return Inspection(tuple(elements), path, dependencies, code, asked, permissions, error, cold)
+
+
+def _cold(verified: VerifiedChain, preparer: Preparer) -> str:
+    metadata = [one.metadata for one in verified.chain]
+    disk_cache = preparer.library.disk_cache
+    if not has_warm_runtime(metadata):
+        return ""
+    settings = WarmConfig(preparer.context, disk_cache).current()
+    return cold_reason(metadata, verified.closure.digest, settings, disk_cache)
 
 
 def check_before_signing(item_id: str, path: Path, root: Path, library: Library) -> None:

@@ -47,6 +47,8 @@ class Metadata(Record, frozen=True, kw_only=True):
     """A tool reads the stdin of its caller; a runtime passes it on. See ``run/stdin.py``."""
     permissions: Permissions | None = None
     """``None`` means that the tool is not confined."""
+    warm: bool | None = None
+    """Of a runtime: its program can be prepared for many calls. Of a tool: false if it cannot."""
 
 
 class ItemFile(Record, frozen=True, kw_only=True):

@@ -225,7 +225,7 @@ def _limits(value: object, where: str) -> tuple[dict[str, int], str]:
         if name not in LIMITS:
             return limits, f"expected {', '.join(LIMITS)}, got '{name}' in '{where}'"
         sized = name in ("memory", "file_size")
-        limit = _size(given) if sized and isinstance(given, str) else given
+        limit = size_of(given) if sized and isinstance(given, str) else given
         if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit < _MAX_LIMIT:
             what = "a size such as 512MiB" if sized else "a positive whole number"
             return limits, f"expected {what} in '{place}'"
@@ -233,7 +233,7 @@ def _limits(value: object, where: str) -> tuple[dict[str, int], str]:
     return limits, ""
 
 
-def _size(text: str) -> int:
+def size_of(text: str) -> int:
     """The bytes of ``512MiB``; 0 if it is not a size."""
     digits = text.rstrip("KMGTiB")
     unit = _UNITS.get(text[len(digits) :], 0)

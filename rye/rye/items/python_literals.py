@@ -34,6 +34,7 @@ NAMES: Mapping[str, str] = {
     "EXAMPLES": "examples",
     "ANNOTATIONS": "annotations",
     "PERMISSIONS": "permissions",
+    "WARM": "warm",
 }
 # Constants of one word, such as OUTPUT, are too common in scripts to be treated as typos.
 _GUARDED = tuple(name for name in NAMES if "_" in name)

@@ -13,6 +13,7 @@ import binascii
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -86,6 +87,10 @@ class ToolList:
         self._catalogue = catalogue
         self._named: Mapping[str, CatalogueEntry] | None = None
         self._warned: set[str] = set()
+
+    def features(self, item_id: str) -> bool:
+        """True if the project features the item."""
+        return any(fnmatchcase(item_id, one) for one in self._featured.patterns)
 
     async def page(self, cursor: str | None) -> Page:
         """Return the tools after ``cursor``. Raises ``ProtocolError`` for an unknown cursor."""

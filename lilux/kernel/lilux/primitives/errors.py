@@ -5,6 +5,7 @@
     LiluxError
     ├── ConfigurationError        the set-up is incomplete: a binary, a folder, a usable backend
     ├── HelperError               lilux-proc ended or broke the protocol; the call may be repeated
+    ├── NotPreparedError          a prepared process cannot take a call, which has had no effect
     ├── IntegrityError            data that has no canonical form (also a ValueError)
     ├── KeyFileError              a key file that cannot be read, parsed or trusted
     ├── LockfileError             a lockfile that cannot be read or is malformed (also a ValueError)
@@ -33,6 +34,10 @@ class ConfigurationError(LiluxError):
 
 class HelperError(LiluxError):
     """The helper process ended or broke the protocol during a call."""
+
+
+class NotPreparedError(LiluxError):
+    """A prepared process has ended or cannot take this call, which has had no effect."""
 
 
 class IntegrityError(LiluxError, ValueError):

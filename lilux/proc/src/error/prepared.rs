@@ -27,6 +27,8 @@ pub enum PreparedError {
     PathsChanged,
     /// The arguments and the environment are too long.
     TooLarge,
+    /// The prepared process has more than one thread.
+    Threads,
     /// The prepared process ended.
     Ended,
     /// The prepared process does not answer.
@@ -69,6 +71,9 @@ impl fmt::Display for PreparedError {
             Self::TooLarge => f.write_str(
                 "the arguments and environment of the call are longer than 128 KiB; run the command",
             ),
+            Self::Threads => {
+                f.write_str("the prepared process has more than one thread; run the command")
+            }
             Self::Ended => f.write_str("the prepared process ended; prepare it again"),
             Self::Silent => f.write_str("the prepared process does not answer; end it, and prepare it again"),
             Self::Cancelled => f.write_str("the call was cancelled before it started"),

@@ -80,7 +80,7 @@ pub fn run(
     if let Err(error) = exec.program.check_command() {
         return Ok(not_started(&error, began));
     }
-    match Job::start(exec, input, context) {
+    match Job::start(exec, input, context, watch) {
         Ok(job) => Ok(job.run_to_end(began, watch)),
         Err(error @ Error::Prepared(_)) => Err(error),
         Err(error) => Ok(not_started(&Error::start(error), began)),

@@ -4,12 +4,12 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use super::ends::Ends;
-use super::{Confinement, Context, Job, Phase, milliseconds};
+use super::{Confinement, Context, Job, Phase, Watch, milliseconds};
 use crate::error::{Error, PreparedError};
 use crate::launch::{Child, Stdio};
 use crate::observe::Observer;
 use crate::platform::Platform;
-use crate::prepared::{CONTROL_VARIABLE, PreparedCall, PreparedProcesses, control_socket};
+use crate::prepared::{CONTROL_VARIABLE, PreparedCall, PreparedProcesses, Waiting, control_socket};
 use crate::report::{ExecReport, Finished, KnownBy, TreeReport, Truncated};
 use crate::request::{Exec, Start, seconds};
 use crate::text::OsText;
@@ -43,11 +43,15 @@ impl<'a> Job<'a> {
         exec: Exec,
         input: Vec<u8>,
         context: &'a Context<'a>,
+        watch: &mut dyn Watch,
     ) -> Result<Self, Error> {
         let (ends, child_ends) = Ends::open(&exec, input)?;
         let descriptors = child_ends.stdio(&exec.dialogue);
         let started = match exec.start {
-            Start::Prepared(id) => call_prepared(&exec, id, descriptors, context)?,
+            Start::Prepared(id) => {
+                let waiting = Waiting::new(context.control, watch);
+                call_prepared(&exec, id, descriptors, context, waiting)?
+            }
             Start::Program | Start::Prepare => launch(&exec, descriptors, context)?,
         };
         context.supervision.started(&started.child);
@@ -95,7 +99,7 @@ fn launch(exec: &Exec, stdio: Stdio<'_>, context: &Context<'_>) -> Result<Starte
     observer.iter_mut().for_each(Observer::launched);
     if let (Some((processes, id)), Some((ours, _))) = (preparing, socket) {
         let own = exec.confinement.as_deref().cloned();
-        processes.add(id, ours, own.zip(confinement.as_ref().map(Confinement::shared)));
+        processes.add(id, &child, ours, own.zip(confinement.as_ref().map(Confinement::shared)));
     }
     Ok(Started { child, confinement, observer, call: None })
 }
@@ -106,12 +110,13 @@ fn call_prepared(
     id: u64,
     stdio: Stdio<'_>,
     context: &Context<'_>,
+    waiting: Waiting<'_>,
 ) -> Result<Started, Error> {
     let call = prepared_processes(context)?.0.call(id)?;
     let confinement = Confinement::of_call(exec, &call)?;
     let confined = confinement.as_ref().map(Confinement::confined);
     let env = context.launcher.complete_environment(&exec.program, stdio, confined);
-    let child = call.launch(exec, &env, stdio, confined, context.control)?;
+    let child = call.launch(exec, &env, stdio, confined, waiting)?;
     Ok(Started { child, confinement, observer: None, call: Some(call) })
 }
 

@@ -23,8 +23,9 @@ use super::packet;
 use crate::clock::wait_for;
 use crate::confine::Confined;
 use crate::error::{Error, PreparedError};
-use crate::job::Control;
+use crate::job::{Control, Watch};
 use crate::launch::{Child, Stdio};
+use crate::process::linux::threads;
 use crate::request::{Confinement, Exec, seconds};
 use crate::sync::lock;
 use crate::text::OsText;
@@ -39,6 +40,7 @@ pub struct PreparedProcesses(Mutex<HashMap<u64, Arc<Prepared>>>);
 
 /// A running prepared process.
 pub struct Prepared {
+    process: Pid,
     socket: OwnedFd,
     confinement: Option<(Confinement, Arc<Confined>)>,
     state: Mutex<State>,
@@ -49,10 +51,19 @@ pub struct Prepared {
 struct State {
     calls: usize,
     ended: bool,
+    /// Checked at the first call: after that, it only makes copies.
+    has_one_thread: bool,
 }
 
 /// One call of a prepared process; dropped when its processes have ended.
 pub struct PreparedCall(Arc<Prepared>);
+
+/// How the thread of a job waits for its process.
+pub struct Waiting<'a> {
+    control: &'a Control,
+    watch: &'a mut dyn Watch,
+    deadline: Instant,
+}
 
 /// Both ends of a new socket: ours, and the one for the prepared process.
 pub fn control_socket() -> Result<(OwnedFd, OwnedFd), Error> {
@@ -61,9 +72,20 @@ pub fn control_socket() -> Result<(OwnedFd, OwnedFd), Error> {
 
 impl PreparedProcesses {
     /// Adds a process that was started by the calling thread.
-    pub fn add(&self, id: u64, socket: OwnedFd, confinement: Option<(Confinement, Arc<Confined>)>) {
-        let prepared =
-            Prepared { socket, confinement, state: Mutex::default(), call_ended: Condvar::new() };
+    pub fn add(
+        &self,
+        id: u64,
+        process: &Child,
+        socket: OwnedFd,
+        confinement: Option<(Confinement, Arc<Confined>)>,
+    ) {
+        let prepared = Prepared {
+            process: process.pid,
+            socket,
+            confinement,
+            state: Mutex::default(),
+            call_ended: Condvar::new(),
+        };
         lock(&self.0).insert(id, Arc::new(prepared));
     }
 
@@ -94,6 +116,21 @@ impl PreparedProcesses {
     }
 }
 
+impl Prepared {
+    /// The other threads of a process would be missing in its copies, which may wait for them.
+    fn require_one_thread(&self) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        if !state.has_one_thread {
+            match threads(self.process) {
+                Some(1) => state.has_one_thread = true,
+                None | Some(0) => return Err(PreparedError::Ended.into()),
+                Some(_) => return Err(PreparedError::Threads.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Drop for PreparedCall {
     fn drop(&mut self) {
         lock(&self.0.state).calls -= 1;
@@ -121,10 +158,11 @@ impl PreparedCall {
         env: &[(OsText, OsText)],
         stdio: Stdio<'_>,
         confined: Option<&Confined>,
-        control: &Control,
+        mut waiting: Waiting<'_>,
     ) -> Result<Child, Error> {
+        self.0.require_one_thread()?;
         let limit = exec.timeout.map_or(ANNOUNCED_WITHIN, seconds).min(ANNOUNCED_WITHIN);
-        let deadline = Instant::now() + limit;
+        waiting.deadline = Instant::now() + limit;
         let (ours, theirs) = control_socket()?;
         sockopt::set_socket_passcred(&ours, true)?;
         let descriptors = [
@@ -138,10 +176,10 @@ impl PreparedCall {
         let (names, fds): (Vec<_>, Vec<_>) =
             descriptors.into_iter().filter_map(|(name, fd)| Some((name, fd?))).unzip();
         let packet = packet::encode(&names, &exec.program, env)?;
-        self.send(&packet, &fds, deadline, control)?;
+        self.send(&packet, &fds, &mut waiting)?;
         // Only the prepared process and the copy have it now: if they end, so does the socket.
         drop(theirs);
-        wait_until(&ours, PollFlags::IN, deadline, control)?;
+        waiting.wait_until(&ours, PollFlags::IN)?;
         let child = adopt(sender(&ours)?)?;
         // A copy that has just ended is reported like any other job.
         let _ = send(&ours, &[1], SendFlags::NOSIGNAL);
@@ -152,8 +190,7 @@ impl PreparedCall {
         &self,
         packet: &[u8],
         fds: &[BorrowedFd<'_>],
-        deadline: Instant,
-        control: &Control,
+        waiting: &mut Waiting<'_>,
     ) -> Result<(), Error> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(6))];
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -164,7 +201,7 @@ impl PreparedCall {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    wait_until(&self.0.socket, PollFlags::OUT, deadline, control)?;
+                    waiting.wait_until(&self.0.socket, PollFlags::OUT)?;
                 }
                 Err(Errno::PIPE | Errno::CONNRESET) => return Err(PreparedError::Ended.into()),
                 Err(error) => return Err(PreparedError::Os(error.into()).into()),
@@ -173,29 +210,38 @@ impl PreparedCall {
     }
 }
 
-/// Waits for one event of a socket; not longer than until the deadline or the end of the job.
-fn wait_until(
-    socket: &OwnedFd,
-    event: PollFlags,
-    deadline: Instant,
-    control: &Control,
-) -> Result<(), Error> {
-    loop {
-        let waker = control.waker();
-        let mut fds =
-            [PollFd::new(socket, event), PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN)];
-        wait_for(&mut fds, Some(deadline));
-        if !fds[0].revents().is_empty() {
-            return Ok(());
-        }
-        if !fds[1].revents().is_empty() {
-            waker.clear();
-        }
-        if control.end_request().is_some() {
-            return Err(PreparedError::Cancelled.into());
-        }
-        if deadline <= Instant::now() {
-            return Err(PreparedError::Silent.into());
+impl<'a> Waiting<'a> {
+    /// For a job that `control` can end, on a thread that also has to watch something else.
+    pub fn new(control: &'a Control, watch: &'a mut dyn Watch) -> Self {
+        Self { control, watch, deadline: Instant::now() }
+    }
+
+    /// Waits for one event of a socket; not longer than until the deadline or the end of the job.
+    fn wait_until(&mut self, socket: &OwnedFd, event: PollFlags) -> Result<(), Error> {
+        loop {
+            let waker = self.control.waker();
+            let mut fds = vec![
+                PollFd::new(socket, event),
+                PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN),
+            ];
+            fds.extend(self.watch.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            wait_for(&mut fds, Some(self.deadline));
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready[0] {
+                return Ok(());
+            }
+            if ready[1] {
+                waker.clear();
+            }
+            if ready.get(2) == Some(&true) {
+                self.watch.hand_over();
+            }
+            if self.control.end_request().is_some() {
+                return Err(PreparedError::Cancelled.into());
+            }
+            if self.deadline <= Instant::now() {
+                return Err(PreparedError::Silent.into());
+            }
         }
     }
 }

@@ -16,9 +16,9 @@ mod packet;
 mod portable;
 
 #[cfg(target_os = "linux")]
-pub use linux::{PreparedCall, PreparedProcesses, control_socket};
+pub use linux::{PreparedCall, PreparedProcesses, Waiting, control_socket};
 #[cfg(not(target_os = "linux"))]
-pub use portable::{PreparedCall, PreparedProcesses, control_socket};
+pub use portable::{PreparedCall, PreparedProcesses, Waiting, control_socket};
 
 /// The variable with the number of the socket.
 pub const CONTROL_VARIABLE: &str = "LILUX_PREPARED";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::confine::Confined;
 use crate::error::{Error, PreparedError};
-use crate::job::Control;
+use crate::job::{Control, Watch};
 use crate::launch::{Child, Stdio};
 use crate::request::{Confinement, Exec};
 use crate::text::OsText;
@@ -17,6 +17,16 @@ pub struct PreparedProcesses;
 /// Does not exist.
 pub enum PreparedCall {}
 
+/// Never used.
+pub struct Waiting<'a>(std::marker::PhantomData<&'a ()>);
+
+impl<'a> Waiting<'a> {
+    /// Never used.
+    pub fn new(_: &'a Control, _: &'a mut dyn Watch) -> Self {
+        Self(std::marker::PhantomData)
+    }
+}
+
 /// Refuses.
 pub fn control_socket() -> Result<(OwnedFd, OwnedFd), Error> {
     Err(PreparedError::Unsupported.into())
@@ -24,7 +34,7 @@ pub fn control_socket() -> Result<(OwnedFd, OwnedFd), Error> {
 
 impl PreparedProcesses {
     /// Never called.
-    pub fn add(&self, _: u64, _: OwnedFd, _: Option<(Confinement, Arc<Confined>)>) {}
+    pub fn add(&self, _: u64, _: &Child, _: OwnedFd, _: Option<(Confinement, Arc<Confined>)>) {}
 
     /// Refuses.
     pub fn call(&self, _: u64) -> Result<PreparedCall, Error> {
@@ -48,7 +58,7 @@ impl PreparedCall {
         _: &[(OsText, OsText)],
         _: Stdio<'_>,
         _: Option<&Confined>,
-        _: &Control,
+        _: Waiting<'_>,
     ) -> Result<Child, Error> {
         match *self {}
     }

@@ -24,6 +24,7 @@ pub struct ProcStat {
     /// The process group.
     pub group: i32,
     session: i32,
+    threads: u64,
     /// In clock ticks since boot.
     pub start_time: u64,
 }
@@ -46,8 +47,14 @@ fn parse_stat(text: &[u8]) -> Option<ProcStat> {
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
+        threads: fields.get(17)?.parse().ok()?,
         start_time: fields.get(19)?.parse().ok()?,
     })
+}
+
+/// The number of threads of a process; `None` if it does not exist.
+pub fn threads(pid: Pid) -> Option<u64> {
+    proc_stat(pid).map(|stat| stat.threads)
 }
 
 /// True if a process, alive or a zombie, is a child of this one.

@@ -52,6 +52,10 @@ VARIABLES = {
 DEFAULTS: dict[str, tuple[Any, str]] = {
     "permissions.unenforced": ("refuse", "what to do where permissions cannot be enforced"),
     "grants": ([], "what tools may do beyond their permissions"),
+    "warm.enabled": (True, "keep processes ready for Python tools that are called often"),
+    "warm.idle_seconds": (120, "how long such a process waits for the next call"),
+    "warm.processes": (8, "how many there may be"),
+    "warm.memory": ("512MiB", "how much memory they may have together"),
     "agents": ([], "which tools agents may run without asking you; see docs/mcp.md"),
     "history.enabled": (True, "whether calls are recorded"),
     "history.keep.parameters": ([], "tools whose parameters are recorded with their values"),

@@ -186,6 +186,13 @@ def _trust_store(context: Context) -> Iterator[Finding]:
     faults = [*store.problems(), *(entry.problem for entry in entries if entry.problem)]
     for fault in dict.fromkeys(faults):
         yield problem("trust store", fault)
+    revoked = next((one for one in entries if one.own and one.revoked is not None), None)
+    if revoked is not None:
+        yield problem(
+            "your key",
+            f"{revoked.fingerprint} is revoked by {revoked.revoked}",
+            "replace it with: rye key rotate",
+        )
     for entry in entries:
         decided = entry.revoked is not None or store.removed_on(entry.fingerprint)
         if not entry.problem and not entry.trusted and not decided:

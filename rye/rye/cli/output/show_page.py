@@ -76,6 +76,7 @@ def json_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -
         "locked": tool.locked,
         "runs_text_of": list(inspection.runs_text_of),
         "asks_for": list(inspection.asked),
+        "starts_cold": inspection.cold or None,
         "permissions": permissions_to_json(inspection.permissions),
         "error": None if inspection.error is None else str(inspection.error),
     }
@@ -137,6 +138,8 @@ def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str,
         yield "effects", ", ".join(filter(None, effects))
     if inspection.asked:
         yield "from .env", ", ".join(inspection.asked)
+    if inspection.cold:
+        yield "starts cold", plain(inspection.cold)
 
 
 def _pinned(tool: InspectedElement) -> str:

@@ -10,7 +10,8 @@ on the event loop's thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -37,6 +38,7 @@ from rye.executor.run.prepare import (
 from rye.executor.run.primitives import PRIMITIVE_MAP, OnOutput, PrimitivePool
 from rye.executor.run.recorded import Recorder
 from rye.executor.run.result import ExecutionResult
+from rye.executor.run.warmth import Warmth
 from rye.items.element import ChainElement, Metadata
 from rye.recording.record import Caller
 from rye.spaces.model import Resolution
@@ -44,7 +46,6 @@ from rye.spaces.model import Resolution
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Awaitable, Callable
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any, ClassVar, Self, TypeVar
 
@@ -73,16 +74,25 @@ class PrimitiveExecutor:
         *,
         context: Context | None = None,
         confined_only: bool = False,
+        warm: bool | Callable[[str], bool] = True,
     ) -> None:
         """``context`` replaces the three paths and the environment of the process.
 
-        ``confined_only`` refuses tools that declare no permissions.
+        ``confined_only`` refuses tools that declare no permissions. ``warm`` prepares processes for
+        tools that are called again within a minute; a function returns true for the ids of those
+        that are prepared after the first call already.
         """
         self.context = context or Context.from_machine(project_path, user_space, system_space)
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
         self._recorder = Recorder(self._preparer, moves=True)
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
         self._primitives = PrimitivePool(self.PRIMITIVE_MAP, self.context.user_space)
+        self._warmth = Warmth(
+            self.context,
+            self._preparer.library.disk_cache,
+            enabled=warm is not False and self.PRIMITIVE_MAP is PRIMITIVE_MAP,
+            at_once=warm if callable(warm) else None,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,6 +109,7 @@ class PrimitiveExecutor:
         """Close idle connections. The executor may be used again."""
         # A call that is still running keeps the old worker, and its thread, until it ends.
         worker, self._worker = self._worker, _Worker(self.context, self.PRIMITIVE_MAP)
+        await self._warmth.aclose()
         await self._primitives.aclose()
         self._recorder.close()
         await worker.flush()
@@ -152,12 +163,14 @@ class PrimitiveExecutor:
                     again = await worker.prepare(preparation, item_id, options, parameters)
                     call = _unchanged(call, again)
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
-                ran = named(await self._primitives.run(call.config, output, listener), call)
+                run = partial(self._primitives.run, call.config, output, listener)
+                answered, warm = await self._warmth.run(call, run)
+                ran = named(answered, call)
                 if output is not None and (last := output.end()) is not None:
                     await last
                 recording.ran(ran)
                 await self._compile(call)
-                outcome = noted(outcome_of(call.config, ran, call.chain), call)
+                outcome = noted(outcome_of(call.config, ran, call.chain), call, warm=warm)
                 if not outcome.success:
                     outcome = explain_failure(outcome, call, self._preparer.environments)
                 if outcome.success and call.needs_lock:

@@ -31,11 +31,11 @@ def named(result: Any, call: PreparedCall) -> Any:
     return result if stderr == result.stderr else replaced(result, stderr=stderr)
 
 
-def noted(outcome: Outcome, call: PreparedCall) -> Outcome:
-    """Add what the user should know about how the tool ran."""
-    if not call.note:
-        return outcome
-    return replaced(outcome, metadata={**outcome.metadata, "closure_note": call.note})
+def noted(outcome: Outcome, call: PreparedCall, *, warm: bool = False) -> Outcome:
+    """Add what the user should know about how the tool ran; ``warm`` by a prepared process."""
+    notes = {"closure_note": call.note, "warm": warm}
+    added = {name: note for name, note in notes.items() if note}
+    return replaced(outcome, metadata={**outcome.metadata, **added}) if added else outcome
 
 
 def save_lock(locks: LockGuard, call: PreparedCall, outcome: Outcome) -> Outcome:

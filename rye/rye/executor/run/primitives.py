@@ -81,10 +81,12 @@ class PrimitivePool:
         config: ExecutionConfig,
         on_output: OnOutput | None = None,
         listener: Listener | None = None,
+        prepared: Any = None,
     ) -> Any:
         """Call the primitive and return its result.
 
-        A primitive without ``on_output`` is called without it. Only processes have a channel.
+        A primitive without ``on_output`` is called without it. Only processes have a channel, and
+        only they may be ``prepared``: then ``NotPreparedError`` says that nothing has happened.
         """
         if MCP_TOOL in config.config:
             return await self._servers().call(config, on_output, listener)
@@ -95,7 +97,7 @@ class PrimitivePool:
         if config.primitive_id == SUBPROCESS:
             conversation = Conversation(listener)
             try:
-                return await primitive.execute(
+                return await (prepared or primitive).execute(
                     config.config,
                     config.params,
                     on_output=on_output,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         MissingPart,
     )
     from lilux.primitives.subprocess.observation import Access, Observation
+    from lilux.primitives.subprocess.prepared import PreparedProcess
     from lilux.primitives.subprocess.primitive import (
         KillResult,
         SpawnResult,
@@ -29,6 +30,7 @@ __all__ = [
     "KillResult",
     "MissingPart",
     "Observation",
+    "PreparedProcess",
     "SpawnResult",
     "StatusResult",
     "SubprocessPrimitive",
@@ -45,6 +47,7 @@ __getattr__ = lazy_exports(
         "MissingPart": "lilux.primitives.subprocess.confinement",
         "Access": "lilux.primitives.subprocess.observation",
         "Observation": "lilux.primitives.subprocess.observation",
+        "PreparedProcess": "lilux.primitives.subprocess.prepared",
         "KillResult": "lilux.primitives.subprocess.primitive",
         "SpawnResult": "lilux.primitives.subprocess.primitive",
         "StatusResult": "lilux.primitives.subprocess.primitive",

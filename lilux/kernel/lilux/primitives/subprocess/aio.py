@@ -140,15 +140,20 @@ class Helper:
         sink: OutputSink | None = None,
         on_autopsy: OnAutopsy | None = None,
         dialogue: Dialogue | None = None,
+        *,
+        on_number: Callable[[int], None] | None = None,
     ) -> Answer:
         """Send a request and wait for its answer.
 
         If the waiting task is cancelled, the whole process tree of the job is ended before
         ``CancelledError`` is raised. Raises ``ValueError`` for a request that cannot be sent, and
         :class:`HelperError` if the helper ends or stops answering; then the tree is ended too.
-        ``on_autopsy`` gets the autopsy of a cancelled job, if the request asks for one.
+        ``on_autopsy`` gets the autopsy of a cancelled job, if the request asks for one, and
+        ``on_number`` the number of the request.
         """
         call = self._session.start(fields, payload, self.loop.time())
+        if on_number is not None:
+            on_number(call.number)
         waiter = call.owner = _Waiter(self.loop.create_future(), sink, dialogue)
         if dialogue is not None:
             dialogue.begin(partial(self._feed, call))
@@ -165,7 +170,7 @@ class Helper:
         finally:
             if dialogue is not None:
                 dialogue.end()
-            if self._idle is not None and not self._session.calls and not self._idle.done():
+            if self._idle is not None and not self._session.busy and not self._idle.done():
                 self._idle.set_result(None)
         return call.result()
 
@@ -181,8 +186,8 @@ class Helper:
                 await waiter.future
 
     async def idle(self) -> None:
-        """Wait until no call is under way."""
-        if self._session.calls:
+        """Wait until no call is under way; prepared processes are not waited for."""
+        if self._session.busy:
             self._idle = self.loop.create_future()
             await self._idle
 

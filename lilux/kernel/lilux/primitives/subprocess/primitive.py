@@ -10,7 +10,8 @@ from lilux.primitives.subprocess.binary import find_helper
 from lilux.primitives.subprocess.confinement import ConfinementReport, probe_report
 from lilux.primitives.subprocess.dialogue import Dialogue
 from lilux.primitives.subprocess.output import OnAutopsy, OnOutput
-from lilux.primitives.subprocess.relay import OutputRelay
+from lilux.primitives.subprocess.prepared import PreparedProcess, prepare
+from lilux.primitives.subprocess.relay import run_job
 from lilux.primitives.subprocess.request import (
     arguments,
     asking_for_autopsy,
@@ -89,20 +90,30 @@ class SubprocessPrimitive:
             request = exec_request(config, {} if params is None else params)
             helper = await self._helper()
             fields, data = asking_for_autopsy(request.fields, on_autopsy), request.input_data
-            if dialogue is not None:
-                fields = {**fields, **dialogue.fields}
-            if on_output is None:
-                answer = await helper.request(
-                    fields, data, on_autopsy=on_autopsy, dialogue=dialogue
-                )
-                return exec_result(answer, None)
-            async with OutputRelay(on_output) as relay:
-                answer = await helper.request(
-                    {**fields, "stream": True}, data, relay, on_autopsy, dialogue
-                )
-            return exec_result(answer, relay.error)
+            answer, missed = await run_job(
+                helper,
+                fields,
+                data,
+                on_output=on_output,
+                on_autopsy=on_autopsy,
+                dialogue=dialogue,
+            )
+            return exec_result(answer, missed)
         except ValueError as error:
             return not_started(str(error))
+
+    async def prepare(
+        self, config: Mapping[str, Any], params: Mapping[str, Any] | None = None
+    ) -> PreparedProcess:
+        """Start a process that is copied for each call, and wait until it has printed a line.
+
+        The program must know how to be copied; see ``docs/warm-starts.md``. Its stdout is only for
+        that line. Raises ``ValueError`` for an invalid config, and
+        :class:`~lilux.primitives.errors.NotPreparedError` with what it printed to stderr if it ends
+        before the line.
+        """
+        request = exec_request(config, {} if params is None else params)
+        return await prepare(await self._helper(), request)
 
     async def spawn(
         self,

@@ -3,11 +3,15 @@
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
+from typing import Any
 
-from lilux.primitives.subprocess.output import OnOutput, OutputCallback
+from lilux.primitives.subprocess.aio import Helper
+from lilux.primitives.subprocess.dialogue import Dialogue
+from lilux.primitives.subprocess.output import OnAutopsy, OnOutput, OutputCallback
 from lilux.primitives.subprocess.session import STREAMS
+from lilux.primitives.subprocess.wire import Answer
 
 # Bytes that may wait for a slow callback before the output of the job is paused.
 _FULL = 4 * 1024 * 1024
@@ -93,3 +97,22 @@ class OutputRelay:
             self._output.fail(error)
         except Exception as error:  # noqa: BLE001 - the callback is foreign; the job must go on
             self._output.fail(error)
+
+
+async def run_job(
+    helper: Helper,
+    fields: Mapping[str, Any],
+    data: bytes,
+    *,
+    on_output: OnOutput | None,
+    on_autopsy: OnAutopsy | None,
+    dialogue: Dialogue | None,
+) -> tuple[Answer, str | None]:
+    """Send the request of a job; return the answer, and why ``on_output`` missed output."""
+    if dialogue is not None:
+        fields = {**fields, **dialogue.fields}
+    if on_output is None:
+        return await helper.request(fields, data, None, on_autopsy, dialogue), None
+    async with OutputRelay(on_output) as relay:
+        answer = await helper.request({**fields, "stream": True}, data, relay, on_autopsy, dialogue)
+    return answer, relay.error

@@ -55,7 +55,7 @@ def connection_lost(reason: str) -> HelperError:
 class Call:
     """One request under way."""
 
-    __slots__ = ("_answer", "_error", "give_up_at", "grace", "number", "op", "owner")
+    __slots__ = ("_answer", "_error", "give_up_at", "grace", "number", "op", "owner", "resting")
 
     def __init__(self, number: int, op: str, grace: float) -> None:
         self.number = number
@@ -63,6 +63,8 @@ class Call:
         self.grace = grace
         self.give_up_at: float | None = None
         """When a cancelled call has taken too long."""
+        self.resting = False
+        """True for a prepared process, which ends only when it is told to."""
         self.owner: Any = None
         """Whatever the transport keeps with the call."""
         self._answer: Answer | None = None
@@ -153,7 +155,13 @@ class Session:
             self._ping_at = now + SILENCE_SECONDS / _INTERVALS
             self._unanswered_pings = 0
         call = self.calls[number] = Call(number, fields["op"], fields.get("grace") or 0)
+        call.resting = fields.get("start") == "prepare"
         return call
+
+    @property
+    def busy(self) -> bool:
+        """True if a call is under way that will end by itself."""
+        return any(not call.resting for call in self.calls.values())
 
     def cancel(self, call: Call, now: float) -> None:
         """Ask the helper to end a job. The call still ends with an :class:`Ended` event."""

@@ -1,4 +1,4 @@
-# rye:signed:20261118T031009Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:_QG9uox5iCuK1rbo1eiTWNenYk9DyTmJtFWVrKkkXRHgPGj4m0I7IvencvWQgS2dktWEnadJexHHX6RE52VOBA==:510aa8305c445fae
+# rye:signed:20261118T032744Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:tR6bQCW57O6DZ3XlwbVRW0G028yqk-9XomtEwH7fFKTSyiNBnIdJJQpJIZrPkZ7QS4fUWcjfpvi57BajsjdEDQ==:d0785853f2337252
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T031009Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:TAESYH5Ti9XtzdtmYhgfCcpnPF8uM7oDVH02oNsX4Mhjyy_-WG1hXCqc-wvPUV8NzzK8LZfm6GZXIFSLb3hNAA==:510aa8305c445fae
+# rye:signed:20261118T032744Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:zotqXM5AIj-EG_PMtP4nG_Y75AhSymnmNPX1Vni-WkprhWcUPQQdvItDrc-KzSA0Y9flRI93TRXcIkvFDQotBw==:d0785853f2337252
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

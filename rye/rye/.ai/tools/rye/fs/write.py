@@ -1,4 +1,4 @@
-# rye:signed:20261118T031009Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:mHYnNDgh66t7grSZi6FpNhvrYpWfb2Fb_bzNCfItwbfGx34unbPq5yWY16OFnSjTSK31Tnwve2sZR5TW_g0DBw==:510aa8305c445fae
+# rye:signed:20261118T032744Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:aBWift091wk2mVhCwojrG-913PkTy1xxdwvMvEhIQKVseDJLQZ-aFv5M8yOGF6oOmt0NbqmRQUgouuiOE-XuAg==:d0785853f2337252
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T031009Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:FtP2-OnOEtmfuPHk1JyRUyf7pkbQadFWrK0Or2Jfqrz4vqbcCKtdf_mS8ePaBGBa80U7Eu3-Df0rBnLtP2ZCDQ==:510aa8305c445fae
+# rye:signed:20261118T032744Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:oYWSKD78mpLgV0kxSSmTTbdQF8gbb8Kr48DdLscjm15EWyd9FvyDvrEoZnOEkxnpfYxd2cEMr3v2eUaEGxWcCA==:d0785853f2337252
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

@@ -1,4 +1,4 @@
-# rye:signed:20261118T031009Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:Idgh2x5VuV3SNy7Z8xT0qopbxDHWW-kn42ZBOQRNRyv0IaIZn-nS64AR5f-Y658-s3H2aOZpknrMLKumILUvDg==:510aa8305c445fae
+# rye:signed:20261118T032744Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:3N8FKlW8lJ5wMBAOVFpb5pyv4LdZUcLk4ySuUouc_gPxBLUWJMlnHA7RgtSFK0yQwV1f5TSsfZHPtomdsrKoBA==:d0785853f2337252
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

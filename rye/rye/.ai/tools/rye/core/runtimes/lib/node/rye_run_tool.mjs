@@ -1,4 +1,4 @@
-// rye:signed:20261118T031009Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:RW8Be4xqrRXf9iy2srSUsbypYHi3XWh9hSfCxf8ft0Ff4t3QE-OvZHukMRGiyM3bYVgrD2poGtp7L7Pk31rNBw==:510aa8305c445fae
+// rye:signed:20261118T032744Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:tldZQe6u68OvfzwJjvVbIR5NGfh-264CVzcXYKLtcItg1N_tDOYt9WKpuaN4D-toDk4PaXcrPjf5JssTdr5xDg==:d0785853f2337252
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

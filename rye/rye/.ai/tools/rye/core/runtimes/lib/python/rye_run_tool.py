@@ -1,4 +1,4 @@
-# rye:signed:20261118T031009Z:7144ae121b9bdacd6e964a77ce641c3616cf2c275d68125ce324590ba89737cd:zkuhAn9WQ2XUcJJZ1KiZQlvedm8fQ6vMMJ1y57zpJnFef3vKSslYYFww3WdqVCWqeuOkLkK6QsD86MTvyQdTBg==:510aa8305c445fae
+# rye:signed:20261118T032744Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:jEt9OAWADHyj3p8s0uC8AbH_aWbBwIFNxHF9VR9rVn2TguCW7hkxEWkL1z1HWltA9BthQFDiIVvumYwgiscFCw==:d0785853f2337252
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which
@@ -75,20 +75,40 @@ class Places:
 
 def run(argv: list[str], code_of: CodeOf) -> int:
     """Run the tool and return the exit code."""
-    _offer_stack()
     places = Places(argv, code_of)
+    tool = _prepared(places) if "LILUX_PREPARED" in os.environ else None
+    _offer_stack()
     params = _parameters(_read_parameters())
     if argv[4] == "runtime":
         return _run_script(params)
     result_fd = _reserve_stdout_for_the_result()
-    sys.argv = [places.tool]
-    _import_only_source_below([*filter(None, [places.anchor]), places.lib], places)
-    tool = _load(places)
+    if tool is None:
+        _set_up_imports(places)
+        tool = _load(places)
     result = _call(tool, places.shown, params, places.project)
     sys.stdout.flush()
     if result is not None:
         _write_all(result_fd, _as_json(result, places.shown) + b"\n")
     return 0
+
+
+def _set_up_imports(places: Places) -> None:
+    sys.argv = [places.tool]
+    _import_only_source_below([*filter(None, [places.anchor]), places.lib], places)
+
+
+def _prepared(places: Places) -> ModuleType:
+    """Load the tool, and return once for each call, in a copy of this process."""
+    global _leave  # noqa: PLW0603 - a copy ends in its own way
+    _set_up_imports(places)
+    import rye_prepared
+
+    tool: ModuleType = rye_prepared.prepare(lambda: _load(places))
+    _leave = rye_prepared.leave
+    return tool
+
+
+_leave: Callable[[SystemExit], NoReturn] | None = None
 
 
 def _offer_stack() -> None:
@@ -344,9 +364,14 @@ def start(code_of: CodeOf) -> NoReturn:
     """Run the tool that the command line names, and exit."""
     source_dir = sys.argv[5]
     try:
-        code = run(sys.argv[:], code_of)
-    except ToolError as error:
-        _fail(str(error))
-    except Exception as error:  # noqa: BLE001 - a tool may raise anything
-        _fail(_explain(error, source_dir))
-    sys.exit(code)
+        try:
+            code = run(sys.argv[:], code_of)
+        except ToolError as error:
+            _fail(str(error))
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything
+            _fail(_explain(error, source_dir))
+        sys.exit(code)
+    except SystemExit as end:
+        if _leave is None:
+            raise
+        _leave(end)

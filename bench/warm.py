@@ -1,0 +1,169 @@
+"""Warm starts: a call of a prepared process ÷ the same call cold, and ÷ a shell.
+
+1. A warm tool that imports httpx2 ÷ the same tool cold.
+2. A warm tool that imports nothing ÷ ``rye/bash/bash`` of ``true``.
+3. 64 calls at once: throughput of the warm tool that imports httpx2 ÷ that of the cold one.
+
+All checks are enabled in both. The calls alternate, and the medians are compared. The floors of the
+machine are printed from the same run: ``posix_spawn`` of ``/bin/true``, and a bare fork server that
+has imported httpx2.
+
+Usage: python bench/warm.py [rounds]
+"""
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
+
+from rye.executor.run.execute import PrimitiveExecutor
+from rye_project import Project
+from table import Row, finish
+
+HEAD = '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
+BASH = "rye/bash/bash"
+AT_ONCE = 64
+IMPORT_LIMIT = 0.1
+EMPTY_LIMIT = 2.0
+THROUGHPUT_LIMIT = 8.0
+
+SERVER = """
+import os, sys
+import httpx2
+while sys.stdin.buffer.raw.read(1):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    os.write(1, b".")
+"""
+
+
+def floors(rounds: int) -> None:
+    """Print what the machine needs at least."""
+
+    def spawn() -> None:
+        os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+
+    to_server, from_server = os.pipe(), os.pipe()
+    actions = [
+        (os.POSIX_SPAWN_DUP2, to_server[0], 0),
+        (os.POSIX_SPAWN_DUP2, from_server[1], 1),
+    ]
+    argv = [sys.executable, "-I", "-u", "-c", SERVER]
+    server = os.posix_spawn(sys.executable, argv, dict(os.environ), file_actions=actions)
+
+    def fork() -> None:
+        os.write(to_server[1], b".")
+        os.read(from_server[0], 1)
+
+    fork()
+    for name, call in (("posix_spawn of /bin/true", spawn), ("a bare fork server", fork)):
+        taken = []
+        for _ in range(rounds):
+            started = time.perf_counter()
+            call()
+            taken.append((time.perf_counter() - started) * 1000)
+        print(f"floor: {name:26} {statistics.median(taken):6.2f} ms (minimum {min(taken):.2f})")
+    os.kill(server, 9)
+    os.waitpid(server, 0)
+
+
+async def milliseconds(call: Callable[[], Awaitable[object]]) -> float:
+    """The duration of one call."""
+    started = time.perf_counter()
+    await call()
+    return (time.perf_counter() - started) * 1000
+
+
+async def measure(project: Project, rounds: int) -> list[Row]:
+    """Make the calls, alternating."""
+    cold_executor = PrimitiveExecutor(context=project.context, warm=False)
+    warm_executor = PrimitiveExecutor(context=project.context, warm=lambda _: True)
+    async with cold_executor as cold, warm_executor as warm:
+
+        async def run(executor: PrimitiveExecutor, tool: str) -> None:
+            given = {"command": "true"} if tool == BASH else {}
+            result = await executor.execute(tool, given)
+            assert result.success, result.error
+            expected = executor is warm and tool != BASH
+            assert bool(result.metadata.get("warm")) is expected, (tool, result.metadata)
+
+        for tool in ("empty", "imports"):
+            for _ in range(4):
+                await warm.execute(tool)
+                await warm._warmth.pool.settled()
+        kinds = {
+            "imports cold": (cold, "imports"),
+            "imports warm": (warm, "imports"),
+            "empty warm": (warm, "empty"),
+            "bash": (warm, BASH),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in kinds}
+        for turn in range(rounds + 2):
+            for name, (executor, tool) in kinds.items():
+                # Cold calls take long: fewer of them are enough.
+                if name == "imports cold" and turn % 5:
+                    continue
+                duration = await milliseconds(lambda e=executor, t=tool: run(e, t))  # type: ignore[misc]
+                if turn > 1:
+                    taken[name].append(duration)
+        at_once = {}
+        for name, executor in (("cold", cold), ("warm", warm)):
+            durations = [
+                await milliseconds(
+                    lambda e=executor: asyncio.gather(  # type: ignore[misc]
+                        *(run(e, "imports") for _ in range(AT_ONCE))
+                    )
+                )
+                for _ in range(3 if name == "warm" else 1)
+            ]
+            at_once[name] = min(durations)
+    median = {name: statistics.median(found) for name, found in taken.items()}
+
+    def detail(*names: str) -> str:
+        return ", ".join(f"{one} {median[one]:.1f} ms (min {min(taken[one]):.1f})" for one in names)
+
+    each = {name: duration / AT_ONCE for name, duration in at_once.items()}
+    return [
+        Row(
+            "warm ÷ cold, import httpx2",
+            median["imports warm"] / median["imports cold"],
+            IMPORT_LIMIT,
+            detail=detail("imports warm", "imports cold"),
+        ),
+        Row(
+            "warm empty tool ÷ rye/bash/bash of true",
+            median["empty warm"] / median["bash"],
+            EMPTY_LIMIT,
+            detail=detail("empty warm", "bash"),
+        ),
+        Row(
+            f"{AT_ONCE} at once: warm ÷ cold throughput",
+            at_once["cold"] / at_once["warm"],
+            THROUGHPUT_LIMIT,
+            at_least=True,
+            detail=f"warm {each['warm']:.1f} ms each, cold {each['cold']:.1f} ms each",
+        ),
+    ]
+
+
+def main(rounds: int) -> int:
+    """Measure, and print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder), shipped_system=True)
+        (project.path / ".venv").symlink_to(sys.prefix)
+        project.tool("empty.py", f"{HEAD}def main():\n    return 1\n")
+        project.tool("imports.py", f"{HEAD}import httpx2\ndef main():\n    return 1\n")
+        floors(rounds)
+        return finish(asyncio.run(measure(project, rounds)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 50))

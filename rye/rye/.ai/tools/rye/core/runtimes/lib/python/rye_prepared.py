@@ -1,0 +1,296 @@
+# rye:signed:20261118T032744Z:05733656748d945061b285948520d1b20146caf93b07ac7bea0179735b77ca1f:CW0KBtOKaX1pR4PLWvkd3R8_MannY8uVPXZKBit8_qVYjUnUHlSFeI1j4ps2fMySaaxZjzRA-3cbI9fMIiUkDA==:d0785853f2337252
+"""Become a prepared process: load a tool once, then fork for each call.
+
+``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.
+When the tool is imported, nothing else of it has run, and nothing else may be going on: a thread, a
+child or an open file would be missing in the copies, or shared by them. Then one line of JSON on
+stdout says so, and each packet on the socket is a call: strings and descriptors, from which a copy
+of this process makes its own environment, working directory and streams. A copy announces itself
+and waits for the answer before it runs anything, so a call that could not start has had no effect.
+
+A copy is made with ``CLONE_PARENT``: it is a child of ``lilux-proc``, not of this process.
+"""
+
+# ruff: noqa: PTH112, PTH208 - pathlib would add to every prepared process
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import socket
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, NoReturn  # noqa: UP035 - the project may use an old Python
+
+__version__ = "1.0.0"
+__tool_type__ = "library"
+__executor_id__ = "rye/core/runtimes/python_runtime"
+__category__ = "runtimes"
+__tool_description__ = "Prepares a Python tool for many calls; not a tool itself"
+CONFIG_SCHEMA = {"type": "object"}
+
+VARIABLE = "LILUX_PREPARED"
+PRIVATE = "WARM_PRIVATE_FOLDERS"
+"""The variables with private folders, which are different for each call."""
+
+_SYS_CLONE = {"x86_64": 56, "aarch64": 220}
+_SYS_LANDLOCK_RESTRICT_SELF = 446
+_CLONE_PARENT = 0x8000
+_CLONE_CHILD_CLEARTID = 0x200000
+_CLONE_CHILD_SETTID = 0x1000000
+_SIGCHLD = 17
+_SIGKILL = 9
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_TID_ADDRESS = 40
+
+_MAX_PACKET = 128 * 1024
+_MAX_DESCRIPTORS = 6
+_NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2, "channel": 3}
+_MAX_PROBED = 4096
+
+
+class Unfit(Exception):  # noqa: N818 - a fact about a tool
+    """Why the tool cannot be prepared; calls start it anew."""
+
+
+def prepare(load: Callable[[], Any]) -> Any:
+    """Load the tool; return it once for each call, in a copy of this process."""
+    control = socket.socket(fileno=int(os.environ.pop(VARIABLE)))
+    names = os.environ.pop(PRIVATE, "").split()
+    private = [os.environ[name] for name in names if os.environ.get(name)]
+    report = os.dup(1)
+    try:
+        clone = _Clone()
+        tool = _load_quietly(load, private)
+    except Unfit as reason:
+        os.write(report, json.dumps({"cold": str(reason)}).encode() + b"\n")
+        os._exit(0)
+    gc.collect()
+    # The collector would write to the memory that all copies share.
+    gc.freeze()
+    folders = [path for path in sys.path if os.path.isdir(path)]
+    ready = {"pid": os.getpid(), "memory": _memory(), "folders": folders}
+    os.write(report, json.dumps(ready).encode() + b"\n")
+    os.close(report)
+    _serve(control, clone)
+    return tool
+
+
+def leave(end: SystemExit) -> NoReturn:
+    """End a copy like the interpreter, but without taking apart everything that was imported."""
+    code = end.code
+    if not isinstance(code, (int, type(None))):
+        sys.stderr.write(f"{code}\n")
+        code = 1
+    try:
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()  # type: ignore[attr-defined]
+        import atexit
+
+        atexit._run_exitfuncs()
+        _flush_files()
+    finally:
+        os._exit((code or 0) & 0xFF)
+
+
+def _flush_files() -> None:
+    """Write what the call left in the buffers of open files."""
+    import io
+
+    for one in gc.get_objects():  # without those that existed before the call
+        if issubclass(type(one), io.IOBase):
+            try:
+                one.flush()
+            except (OSError, ValueError):
+                continue
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            continue
+
+
+def _load_quietly(load: Callable[[], Any], folders: list[str]) -> Any:
+    modules, before = set(sys.modules), _descriptors()
+    output = os.memfd_create("output")
+    kept = [os.dup(1), os.dup(2)]
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    try:
+        tool = load()
+    except BaseException as error:  # noqa: BLE001 - a cold call shows it
+        raise Unfit(f"it cannot be imported ({type(error).__name__})") from None
+    finally:
+        for number, fd in zip((1, 2), kept):  # noqa: B905 - not in Python 3.9
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.dup2(fd, number)
+            os.close(fd)
+        printed = os.fstat(output).st_size
+        os.close(output)
+    if printed:
+        raise Unfit("it prints when it is imported")
+    _require_one_thread()
+    if _descriptors() != before:
+        raise Unfit("it opens files or connections when it is imported")
+    _require_no_children()
+    _require_no_private_paths(folders, set(sys.modules) - modules)
+    return tool
+
+
+def _require_one_thread() -> None:
+    try:
+        count = len(os.listdir("/proc/self/task"))
+    except OSError:
+        count = len(sys._current_frames())
+    if count != 1:
+        raise Unfit("it starts threads when it is imported")
+
+
+def _require_no_children() -> None:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return
+    raise Unfit("it starts processes when it is imported")
+
+
+def _require_no_private_paths(folders: list[str], imported: set[str]) -> None:
+    """A copy has another private folder, so a module must not keep the path of this one."""
+    temporary = sys.modules.get("tempfile")
+    if temporary is not None:
+        temporary.tempdir = None  # type: ignore[attr-defined]
+    for name in imported if folders else ():
+        for value in list(getattr(sys.modules[name], "__dict__", {}).values()):
+            if isinstance(value, (str, os.PathLike)) and str(value).startswith(tuple(folders)):
+                shown = "it" if name == "rye_tool" else f"its module {name}"
+                raise Unfit(f"{shown} keeps the path of its private folder when it is imported")
+
+
+def _descriptors() -> set[int]:
+    """The open descriptors. Not from /proc, which the tool may not be allowed to read."""
+    found = set()
+    for number in range(min(os.sysconf("SC_OPEN_MAX"), _MAX_PROBED)):
+        try:
+            os.get_inheritable(number)
+        except OSError:
+            continue
+        found.add(number)
+    return found
+
+
+def _memory() -> int:
+    """The bytes of this process; those that it shares with n others count as 1/n, if known."""
+    try:
+        with open("/proc/self/smaps_rollup", "rb") as file:  # noqa: PTH123 - as above
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class _Clone:
+    """The system call, which Python's ``fork`` does not offer."""
+
+    def __init__(self) -> None:
+        number = _SYS_CLONE.get(os.uname().machine)
+        if number is None or sys.platform != "linux":
+            raise Unfit("this machine has no prepared processes")
+        self.libc = ctypes.PyDLL(None)
+        self.libc.syscall.restype = ctypes.c_long
+        self._python = ctypes.pythonapi
+        self._number = ctypes.c_long(number)
+        address = ctypes.c_void_p()
+        flags = _CLONE_PARENT | _SIGCHLD
+        # The C library keeps the id of the thread there, and has to find the new one in a copy.
+        if self.libc.prctl(_PR_GET_TID_ADDRESS, ctypes.byref(address), 0, 0, 0) == 0:
+            flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
+        self._flags, self._address = ctypes.c_long(flags), address
+
+    def __call__(self) -> int:
+        """Return 0 in the copy, its pid in this process, and -1 if there is no copy."""
+        self._python.PyOS_BeforeFork()
+        # The address is the fourth argument or the fifth, depending on the processor.
+        pid = int(
+            self.libc.syscall(self._number, self._flags, None, None, self._address, self._address)
+        )
+        if pid == 0:
+            self._python.PyOS_AfterFork_Child()
+        else:
+            self._python.PyOS_AfterFork_Parent()
+        return pid
+
+    def restrict(self, ruleset: int) -> None:
+        """Apply a Landlock ruleset to this process."""
+        if self.libc.syscall(ctypes.c_long(_SYS_LANDLOCK_RESTRICT_SELF), ruleset, 0) != 0:
+            raise OSError("the ruleset was refused")
+
+    def become_job(self) -> None:
+        """Adopt the orphans of this process, and end with the process that supervises it."""
+        self.libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+
+
+def _serve(control: socket.socket, clone: _Clone) -> None:
+    """Make copies for ever; return in each of them when its call begins."""
+    while True:
+        packet, fds, _, _ = socket.recv_fds(control, _MAX_PACKET, _MAX_DESCRIPTORS)
+        if not packet:
+            os._exit(0)
+        if clone() == 0:
+            try:
+                control.close()
+                _become(packet, fds, clone)
+            except BaseException:  # noqa: BLE001 - nobody may see a copy that has not begun
+                os._exit(1)
+            return
+        for fd in fds:
+            os.close(fd)
+
+
+def _become(packet: bytes, fds: list[int], clone: _Clone) -> None:
+    names, count, *strings = packet.split(b"\0")[:-1]
+    given = dict(zip(names.decode().split(), fds))  # noqa: B905 - not in Python 3.9
+    cwd, environment = strings[int(count)], strings[int(count) + 1 :]
+    clone.become_job()
+    if "ruleset" in given:
+        clone.restrict(given["ruleset"])
+    for name, number in _NUMBERS.items():
+        if name in given:
+            os.dup2(given[name], number)
+    if cwd:
+        os.chdir(cwd)
+    _set_environment(environment)
+    _seed()
+    call = socket.socket(fileno=given.pop("call"))
+    for fd in given.values():
+        os.close(fd)
+    call.send(b"\1")
+    if call.recv(1) != b"\1":
+        os._exit(1)
+    call.close()
+
+
+def _set_environment(entries: list[bytes]) -> None:
+    wanted = dict(os.fsdecode(entry).split("=", 1) for entry in entries)
+    for name in [name for name in os.environ if name not in wanted]:
+        del os.environ[name]
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+
+
+def _seed() -> None:
+    """Python seeds ``random`` again in a copy; numpy's global generator has no such hook."""
+    numpy = sys.modules.get("numpy.random")
+    if numpy is not None:
+        numpy.seed()  # type: ignore[attr-defined]

@@ -111,7 +111,7 @@ async def test_a_server_signs_every_call(project: Project) -> None:
     made = [record["id"] for record in records(project)]
     with opened(project.context) as history:
         lines = list(log_lines(history))
-    assert verify_log(lines, Keys(project.context)).faults == ()
+    assert verify_log(lines, Keys(project.context), project.context).faults == ()
     assert sorted(open_envelope(line).predicate["run"] for line in lines) == made
 
 

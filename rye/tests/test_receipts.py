@@ -162,14 +162,23 @@ def test_a_run_that_was_refused_has_a_receipt(made: Receipts) -> None:
 
 
 def faults(made: Receipts, lines: list[str]) -> list[tuple[int, str]]:
-    report = verify_log(lines, Keys(made.stranger, made.public))
+    report = verify_log(lines, Keys(made.stranger, made.public), made.stranger)
     return [(one.line, one.reason) for one in report.faults]
 
 
 def test_a_whole_log_is_valid(made: Receipts) -> None:
     assert faults(made, made.lines) == []
     assert faults(made, made.lines[2:]) == []
-    assert verify_log(made.lines[2:], Keys(made.stranger, made.public)).first == 3
+    keys = Keys(made.stranger, made.public)
+    assert verify_log(made.lines[2:], keys, made.stranger).first == 3
+
+
+def test_a_log_may_be_asked_for_one_closure(made: Receipts) -> None:
+    keys = Keys(made.stranger, made.public)
+    assert verify_log(made.lines[:4], keys, made.stranger, made.closure).faults == ()
+    (fault,) = verify_log(made.lines, keys, made.stranger, made.closure).faults
+    assert fault.line == 5
+    assert fault.reason == f"the receipt is about closure none, not {made.closure}"
 
 
 def test_a_missing_entry_is_noticed(made: Receipts) -> None:

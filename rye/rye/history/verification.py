@@ -131,8 +131,11 @@ class LogReport(NamedTuple):
     keys: tuple[str, ...]
 
 
-def verify_log(lines: Sequence[str], keys: Keys) -> LogReport:
-    """Verify every entry, and that none is missing, altered or out of order."""
+def verify_log(lines: Sequence[str], keys: Keys, context: Context, closure: str = "") -> LogReport:
+    """Verify every entry, and that none is missing, altered or out of order.
+
+    With ``closure``, every entry must be about that one, as in :func:`verify_receipt`.
+    """
     faults: list[LogFault] = []
     entries: list[tuple[int, Envelope]] = []
     signers: dict[str, None] = {}
@@ -146,6 +149,8 @@ def verify_log(lines: Sequence[str], keys: Keys) -> LogReport:
         signers[receipt.fingerprint] = None
         entries.append((number, receipt))
     broken = {fault.line for fault in faults}
+    if closure:
+        faults += _closure_faults(entries, context, closure)
     faults += _order_faults(entries, broken)
     first = min([_position(one) for _, one in entries], default=1)
     return LogReport(
@@ -155,6 +160,16 @@ def verify_log(lines: Sequence[str], keys: Keys) -> LogReport:
         first=first,
         keys=tuple(signers),
     )
+
+
+def _closure_faults(
+    entries: Sequence[tuple[int, Envelope]], context: Context, closure: str
+) -> Iterator[LogFault]:
+    for number, receipt in entries:
+        try:
+            _check_closure(receipt, context, closure)
+        except ReceiptError as error:
+            yield LogFault(number, error.reason)
 
 
 def _order_faults(entries: Sequence[tuple[int, Envelope]], broken: set[int]) -> Iterator[LogFault]:

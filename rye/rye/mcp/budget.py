@@ -6,11 +6,13 @@ begins with a line that says what was left out, and the whole output is kept.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rye.errors import ItemFormatError
-from rye.items.user_config import UserConfig
-from rye.mcp.outputs import Outputs
+
+if TYPE_CHECKING:
+    from rye.items.user_config import UserConfig
+    from rye.mcp.outputs import Outputs
 
 DEFAULT_BUDGET = 24_000
 MIN_BUDGET = 1_000

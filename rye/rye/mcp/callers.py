@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rye.recording.record import MCP, Caller
-
 if TYPE_CHECKING:
     from rye.mcp.protocol.types import Implementation
     from rye.mcp.request import Request
+    from rye.recording.record import Caller
 
 _MAX_NAME = 100
 _MAX_TRACE = 200
@@ -16,6 +15,8 @@ _MAX_TRACE = 200
 
 def caller_of(request: Request, shown: str) -> Caller:
     """Return the caller; ``shown`` is the digest of what the client was told about the tool."""
+    from rye.recording.record import MCP, Caller
+
     trace = request.meta.traceparent
     return Caller(
         kind=MCP,

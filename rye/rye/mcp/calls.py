@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, ParameterError, RyeError
-from rye.items.user_config import UserConfig
 from rye.mcp.accounting import Accounting
 from rye.mcp.budget import budget_of
 from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from rye.catalogue.entry import CatalogueEntry
     from rye.executor.run.execute import PrimitiveExecutor
     from rye.executor.run.prepare import PreparedCall
+    from rye.items.user_config import UserConfig
     from rye.mcp.approval.approver import Approver
     from rye.mcp.call_log import CallEntry, CallLog
     from rye.mcp.protocol.types import (
@@ -68,7 +68,7 @@ class Calls:
         self.running = OpenCalls()
         self.outputs = Outputs()
         self._present = Presenter(self.outputs)
-        self._user_config = UserConfig(context)
+        self._config: UserConfig | None = None
         self._builtin: Mapping[str, Callable[..., Awaitable[Any]]] = {
             SEARCH: self._search,
             SHOW: self._show,
@@ -189,7 +189,7 @@ class Calls:
     ) -> CallToolResult:
         from rye.mcp.listener import ClientListener
 
-        budget, started = budget_of(self._user_config, max_output), time.time_ns()
+        budget, started = budget_of(self._user_config(), max_output), time.time_ns()
         if self._settings.restricted:
             item_id = (await self._entry(item_id)).item_id
         notifier = CallNotifier(call, item_id, lines=self.levels.wants_lines(call))
@@ -216,10 +216,17 @@ class Calls:
         media = Media(self._context.project_path, started, result.readable)
         return self._present.result(result, budget, version=call.version, media=media)
 
+    def _user_config(self) -> UserConfig:
+        if self._config is None:
+            from rye.items.user_config import UserConfig
+
+            self._config = UserConfig(self._context)
+        return self._config
+
     async def _output(self, **arguments: Any) -> str:
         from rye.mcp.output_tool import output_text
 
-        budget = budget_of(self._user_config, None)
+        budget = budget_of(self._user_config(), None)
         return await asyncio.to_thread(
             output_text, self.outputs, **arguments, budget=budget - _NOTE_ROOM
         )

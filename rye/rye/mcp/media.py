@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,6 +116,8 @@ def _of_file(kind: str, path: Path, data: bytes, mime_type: object) -> Content:
 
 def _read(name: str, media: Media, room: int) -> tuple[Path, bytes]:
     """Return a file that this call has written. Raises ``OSError`` and ``ValueError``."""
+    import tempfile
+
     path = Path(os.path.realpath(media.project / name))
     folders = [media.project.resolve(), Path(tempfile.gettempdir()).resolve()]
     folder = next((one for one in folders if path.is_relative_to(one)), None)

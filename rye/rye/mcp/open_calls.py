@@ -9,9 +9,7 @@ question. The tool keeps running in between: the call is *parked*, and the state
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Coroutine, Mapping
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.errors import BusyError, RyeError
@@ -126,6 +124,8 @@ class OpenCall:
         return answer
 
     async def _park(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        import secrets
+
         state = secrets.token_urlsafe(_STATE_BYTES)
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._calls.park(state, self)
@@ -259,4 +259,6 @@ def _identity(request: Request, params: CallToolParams) -> bytes:
     import msgspec
 
     called = [request.token_name, params.name, params.arguments or {}]
+    from hashlib import sha256
+
     return sha256(msgspec.json.encode(called, order="deterministic")).digest()

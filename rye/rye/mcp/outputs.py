@@ -8,8 +8,6 @@ client reads only what it was given.
 from __future__ import annotations
 
 import os
-import secrets
-import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import IO, NamedTuple
@@ -49,6 +47,10 @@ class Outputs:
 
     def keep(self, streams: Mapping[str, bytes]) -> str:
         """Keep the streams of one call and return their id. Raises ``OSError``."""
+        # Most sessions cut nothing, and their start should not wait for these.
+        import secrets
+        import tempfile
+
         output_id = secrets.token_hex(8)
         files: dict[str, IO[bytes]] = {}
         try:

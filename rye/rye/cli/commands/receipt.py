@@ -136,7 +136,7 @@ def verify(invocation: Invocation, file: str, key: str | None, closure: str, as_
         else:
             echo(_page(done))
         return
-    report = verify_log(lines, keys)
+    report = verify_log(lines, keys, context, closure)
     if as_json:
         print_json({**report._asdict(), "faults": [one._asdict() for one in report.faults]})
     else:

@@ -19,6 +19,7 @@ SCRIPTS = Path(sys.executable).parent
 
 PAGES = [
     DOCS / "closures.md",
+    DOCS / "batch.md",
     DOCS / "guide.md",
     DOCS / "history.md",
     DOCS / "lockfiles.md",

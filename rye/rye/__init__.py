@@ -17,11 +17,15 @@ from lilux.exports import lazy_exports
 # Type checkers treat this like typing.TYPE_CHECKING, without the slow import of typing.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rye.batches.api import batch
+    from rye.batches.records import BatchResult
     from rye.context import Context
     from rye.errors import (
         AmbiguousIdError,
         AnchorError,
+        ApprovalError,
         ArgumentTooLongError,
+        BatchError,
         ChainCycleError,
         ChainDepthError,
         ChainError,
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
         ClosureError,
         ConfigTemplateError,
         DataFileError,
+        DeclinedError,
         ForgedError,
         HistoryError,
         InterpreterMissingError,
@@ -74,7 +79,10 @@ __version__ = "0.1.0"
 __all__ = [
     "AmbiguousIdError",
     "AnchorError",
+    "ApprovalError",
     "ArgumentTooLongError",
+    "BatchError",
+    "BatchResult",
     "ChainCycleError",
     "ChainDepthError",
     "ChainElement",
@@ -85,6 +93,7 @@ __all__ = [
     "ConfigTemplateError",
     "Context",
     "DataFileError",
+    "DeclinedError",
     "ExecutionResult",
     "ForgedError",
     "HistoryError",
@@ -120,12 +129,15 @@ __all__ = [
     "UnsignedError",
     "UntrustedKeyError",
     "UpstreamChangedError",
+    "batch",
     "execute_blocking",
 ]
 
 _HOMES = {
     **dict.fromkeys(__all__, "rye.errors"),
+    "BatchResult": "rye.batches.records",
     "ChainElement": "rye.items.element",
+    "batch": "rye.batches.api",
     "Context": "rye.context",
     "ExecutionResult": "rye.executor.run.result",
     "PrimitiveExecutor": "rye.executor.run.execute",

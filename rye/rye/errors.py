@@ -287,6 +287,10 @@ class NotEnforcedError(PermissionsError):
     """A tool declares permissions that this machine cannot enforce."""
 
 
+class BatchError(RyeError):
+    """A batch that cannot be started, resumed or read."""
+
+
 class ApprovalError(RyeError):
     """A call of an agent that the user's rules forbid, or that nobody could be asked about."""
 

@@ -26,10 +26,12 @@ def test_the_package_exports_the_executor_and_every_error() -> None:
         if isinstance(value, type) and issubclass(value, errors.RyeError) and name[0] != "_"
     }
     assert set(rye.__all__) == tree | {
+        "BatchResult",
         "ChainElement",
         "Context",
         "ExecutionResult",
         "PrimitiveExecutor",
+        "batch",
         "execute_blocking",
     }
 

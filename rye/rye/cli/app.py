@@ -18,6 +18,7 @@ COMPLETION_VARIABLE = "_RYE_COMPLETE"
 _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module below rye.cli.commands, summary in `rye --help`)
     "run": ("run", "Run a tool."),
+    "batch": ("batch", "Call a tool many times, safe to interrupt."),
     "list": ("list_items", "List available tools."),
     "search": ("search", "Search for tools by keyword."),
     "show": ("show", "Show what a tool does, its parameters and an example."),

@@ -133,6 +133,7 @@ def _key(context: Context) -> Setting:
 def _of_user(context: Context) -> Iterator[Setting]:
     from rye.items.user_config import UserConfig
     from rye.mcp.approval.rules import AgentRules
+    from rye.mcp.budget import budget_of
     from rye.mcp.settings import ServerSettings
     from rye.permissions.settings import UserSettings
     from rye.recording.settings import HistoryConfig
@@ -144,6 +145,7 @@ def _of_user(context: Context) -> Iterator[Setting]:
         content = config.current()
         UserSettings(context).current()
         HistoryConfig(context).current()
+        budget_of(config, None)
         AgentRules(context, ServerSettings()).current()
     except RyeError as error:
         problem = str(error)

@@ -144,9 +144,9 @@ def echo(text: str = "", *, err: bool = False) -> None:
 # JSON
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON with an indentation of two spaces."""
-    echo(json_text(value, indent=2))
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON, with an indentation of two spaces or in one line."""
+    echo(json_text(value, indent=indent))
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:

@@ -129,6 +129,7 @@ class PrimitiveExecutor:
         listener: Listener | None = None,
         caller: Caller | None = None,
         approve: Approve | None = None,
+        verified: VerifiedChain | None = None,
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
@@ -137,7 +138,8 @@ class PrimitiveExecutor:
         the tool's progress and questions. A ``dry_run`` prepares the call without running it:
         ``data`` and ``metadata["plan"]`` are the plan. Every other call is recorded in the user's
         history, with its ``caller``. ``approve`` decides about a call that is ready to run; see
-        :data:`Approve`.
+        :data:`Approve`. With ``verified``, which :meth:`freeze` returned, the tool runs as it was
+        then, whatever has changed since.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -150,7 +152,10 @@ class PrimitiveExecutor:
         recording = None if dry_run else self._recorder.begin(item_id, parameters, caller)
         worker = self._worker
         try:
-            call = await worker.prepare(preparation, item_id, options, parameters)
+            if verified is not None:
+                call = preparation.complete(preparation.copied(verified), parameters)
+            else:
+                call = await worker.prepare(preparation, item_id, options, parameters)
             if recording is None:
                 from rye.executor.run.plan import planned
 
@@ -183,6 +188,10 @@ class PrimitiveExecutor:
             raise
         result = result_of(outcome, preparation.chain, preparation.closure, started)
         return result if recording is None else recording.finished(result, preparation.chain)
+
+    async def freeze(self, item_id: str) -> VerifiedChain:
+        """Verify the tool once, for many calls of exactly this closure. Raises a ``RyeError``."""
+        return await self._worker.verify(item_id, CallOptions())
 
     async def _compile(self, call: PreparedCall) -> None:
         """Compile the modules of a tool that is called again."""

@@ -1,0 +1,60 @@
+"""``rye.batch``: many calls of a tool from a program."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rye.batches.backends.local import LocalBackend
+from rye.batches.records import BatchResult, Call
+from rye.context import Context
+from rye.errors import ParameterError
+from rye.recording.record import Caller
+
+
+async def batch(
+    tool: str,
+    calls: Iterable[Mapping[str, Any]],
+    *,
+    project_path: Path | str | None = None,
+    backend: str = "local",
+    jobs: int | None = None,
+) -> AsyncIterator[BatchResult]:
+    """Call ``tool`` once for each object of parameters, and yield each result as it arrives.
+
+    The tool is verified once, and every call runs exactly that closure. Not more calls are taken
+    from ``calls`` than run at once, so memory is bounded. Leaving the loop early ends the calls
+    under way. Raises a ``RyeError`` if the tool cannot run.
+    """
+    if backend != "local":
+        raise ParameterError("invalid backend", [f"{backend!r} is not known"], hint="use 'local'")
+    local = LocalBackend(
+        tool, Context.from_machine(project_path), jobs=jobs, caller=Caller(kind="batch")
+    )
+    source = iter(enumerate(calls, 1))
+    running: set[asyncio.Task[BatchResult]] = set()
+    try:
+        await local.open()
+        while True:
+            while len(running) < local.lanes and (following := next(source, None)) is not None:
+                line, parameters = following
+                call = Call(line, str(line), parameters)
+                running.add(asyncio.create_task(_only(local, call)))
+            if not running:
+                return
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await local.close()
+
+
+async def _only(backend: LocalBackend, call: Call) -> BatchResult:
+    async for result in backend.submit([call]):
+        return result
+    raise AssertionError(f"call {call.line} has no result")

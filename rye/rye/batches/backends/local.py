@@ -1,0 +1,89 @@
+"""Calls on this machine, in this process: one executor, whose helper runs the jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, BatchResult, Call
+from rye.executor.run.execute import PrimitiveExecutor
+from rye.executor.run.result import ExecutionResult
+
+if TYPE_CHECKING:
+    from rye.context import Context
+    from rye.executor.run.prepare import VerifiedChain
+    from rye.recording.record import Caller
+
+_RAN = frozenset({"ToolFailed", "RequestFailed", "PrimitiveFailed", "UpstreamToolFailed"})
+
+
+class LocalBackend:
+    """One call in each lane."""
+
+    chunk = 1
+
+    def __init__(
+        self,
+        item_id: str,
+        context: Context,
+        *,
+        jobs: int | None = None,
+        timeout: float | None = None,
+        caller: Caller | None = None,
+    ) -> None:
+        self.lanes = jobs or default_jobs()
+        self._item_id = item_id
+        self._timeout = timeout
+        self._caller = caller
+        self._executor = PrimitiveExecutor(context=context)
+        self.verified: VerifiedChain | None = None
+
+    async def open(self) -> None:
+        """Verify the tool once; every call runs this closure."""
+        if self.verified is None:
+            self.verified = await self._executor.freeze(self._item_id)
+
+    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
+        """Run the calls, one after the other."""
+        for call in chunk:
+            result = await self._executor.execute(
+                self._item_id,
+                call.parameters,
+                timeout=self._timeout,
+                caller=self._caller,
+                verified=self.verified,
+            )
+            yield result_of(call, result)
+
+    async def close(self) -> None:
+        """Close the executor."""
+        await self._executor.aclose()
+
+
+def default_jobs() -> int:
+    """Twice the processors: half of a call is waiting for another process."""
+    return 2 * (os.cpu_count() or 2)
+
+
+def result_of(call: Call, result: ExecutionResult) -> BatchResult:
+    """The result of a call as a batch records it."""
+    return BatchResult(
+        line=call.line,
+        id=call.id,
+        outcome=outcome_of(result),
+        data=result.data,
+        error=result.error,
+        attempt=call.attempt,
+        duration_ms=round(result.duration_ms, 3),
+        run_id=result.metadata.get("run_id"),
+    )
+
+
+def outcome_of(result: ExecutionResult) -> str:
+    """One of the outcomes of :mod:`rye.batches.records`."""
+    if result.success:
+        return OK
+    if result.metadata.get("timed_out"):
+        return TIMEOUT
+    return FAILED if result.metadata.get("error_type") in _RAN else REFUSED

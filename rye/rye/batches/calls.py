@@ -1,0 +1,175 @@
+"""The calls of a batch: read once, checked, and copied to the folder of the batch.
+
+A line is an object of parameters, or ``{"id": …, "parameters": {…}}``. Memory does not grow with
+the number of calls: ids are compared on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from lilux.record import Record
+
+from rye.batches.records import Call
+from rye.errors import ParameterError
+
+Check = Callable[[Mapping[str, Any]], list[str]]
+"""Returns what is wrong with the parameters of a call."""
+
+MAX_LINE = 64 * 1024 * 1024
+_OWN_KEYS = frozenset({"id", "parameters"})
+_MAX_SHOWN = 5
+_IDS_AT_ONCE = 10_000
+
+
+class Survey(Record, frozen=True):
+    """What was found in the input."""
+
+    count: int
+    bad: int
+    """Lines that cannot be used; they are skipped."""
+
+
+def survey(lines: Iterable[bytes], target: IO[bytes], check: Check, *, skip_bad: bool) -> Survey:
+    """Check every line and copy it; nothing runs before this has returned.
+
+    Raises :class:`ParameterError` for a line that cannot be used, unless ``skip_bad``, and always
+    for two calls with the same id.
+    """
+    count = bad = 0
+    faults: list[str] = []
+    with _Ids(Path(target.name).with_name("ids")) as ids:
+        for count, line in enumerate(lines, 1):
+            try:
+                call = parse(line, count)
+                ids.add(call)
+                found = check(call.parameters)
+            except ValueError as error:
+                found = [str(error)]
+            if found:
+                bad += 1
+                if len(faults) < _MAX_SHOWN:
+                    faults.append(f"line {count}: {'; '.join(found)}")
+            target.write(line.rstrip(b"\r\n") + b"\n")
+        ids.flush()
+    if bad and not skip_bad:
+        more = [f"and {bad - len(faults)} more lines"] if bad > len(faults) else []
+        raise ParameterError(
+            f"{bad} of {count} calls cannot be used",
+            [*faults, *more],
+            hint="correct them, or leave them out with --skip-bad",
+        )
+    target.flush()
+    return Survey(count, bad)
+
+
+def parse(line: bytes, number: int) -> Call:
+    """Read one line. Raises ``ValueError``, which says what is wrong."""
+    if len(line) > MAX_LINE:
+        raise ValueError(f"is longer than {MAX_LINE} bytes")
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+    if not isinstance(given, dict):
+        raise ValueError("is not an object")
+    if given.keys() <= _OWN_KEYS and isinstance(given.get("parameters"), dict):
+        own = given.get("id", number)
+        if isinstance(own, bool) or not isinstance(own, str | int) or own == "":
+            raise ValueError("its id is not a text or a number")
+        return Call(number, str(own), given["parameters"])
+    return Call(number, str(number), given)
+
+
+def calls_in(path: Path) -> Iterator[Call | int]:
+    """The calls of a copied input; the number of a line that cannot be used."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield parse(line, number)
+            except ValueError:
+                yield number
+
+
+def each(pattern: str, folder: Path) -> Iterator[bytes]:
+    """One line for each file that ``NAME=GLOB`` matches, sorted. Raises :class:`ParameterError`."""
+    name, equals, glob = pattern.partition("=")
+    if not equals or not name or not glob or glob.startswith("/"):
+        raise ParameterError(
+            f"invalid --each {pattern!r}",
+            ["expected NAME=GLOB, relative to the current folder"],
+            hint="write for example --each 'file=src/**/*.py'",
+        )
+    for path in sorted(folder.glob(glob)):
+        if path.is_file():
+            yield json.dumps({name: str(path.relative_to(folder))}).encode()
+
+
+class _Ids:
+    """The ids so far, in a temporary database from the first call with an id of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._database: sqlite3.Connection | None = None
+        self._new: list[tuple[str, int]] = []
+
+    def __enter__(self) -> _Ids:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._path.unlink(missing_ok=True)
+
+    def add(self, call: Call) -> None:
+        """Raises :class:`ParameterError` for an id that another call has."""
+        if self._database is None:
+            if call.id == str(call.line):
+                return
+            self._path.unlink(missing_ok=True)
+            self._database = sqlite3.connect(self._path, isolation_level=None)
+            # Lost after a crash, like the whole survey.
+            self._database.execute("PRAGMA journal_mode = OFF")
+            self._database.execute("PRAGMA synchronous = OFF")
+            self._database.execute(
+                "CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID"
+            )
+            self._insert((str(line), line) for line in range(1, call.line))
+        self._new.append((call.id, call.line))
+        if len(self._new) >= _IDS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Compare the ids that were added last."""
+        new, self._new = self._new, []
+        if self._database is None or not new:
+            return
+        try:
+            self._insert(new)
+        except sqlite3.IntegrityError:
+            self._refuse_duplicate(new)
+
+    def _insert(self, rows: Iterable[tuple[str, int]]) -> None:
+        assert self._database is not None  # noqa: S101 - for the type checker
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO ids VALUES (?, ?)", rows)
+        self._database.execute("COMMIT")
+
+    def _refuse_duplicate(self, new: Iterable[tuple[str, int]]) -> None:
+        assert self._database is not None  # noqa: S101 - for the type checker
+        seen: dict[str, int] = {}
+        for own, line in new:
+            row = self._database.execute("SELECT line FROM ids WHERE id = ?", (own,)).fetchone()
+            # Rows of the failed transaction may be there, too.
+            first = seen.get(own, line if row is None else min(row[0], line))
+            if first != line:
+                raise ParameterError(
+                    f"two calls have the id {own!r}",
+                    [f"lines {first} and {line}"],
+                    hint="give each call its own id, or none",
+                )
+            seen[own] = line

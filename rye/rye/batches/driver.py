@@ -1,0 +1,193 @@
+"""Runs the calls of a batch: every call is started at most once, and gets one result.
+
+The order of the steps is what makes it safe: a call is in the journal before it is handed to a
+backend, and its result is written before anything else is done with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from lilux.record import Record
+
+from rye.batches.backends import WorkerLost
+from rye.batches.records import FAILED, OK, SKIPPED, TIMEOUT, UNKNOWN, Call, without_result
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from rye.batches.backends import Backend
+    from rye.batches.records import BatchResult
+
+    class Log(Protocol):
+        """Keeps what survives an interruption."""
+
+        def starting(self, lines: list[int]) -> None: ...
+
+        def ended(self, result: BatchResult) -> None: ...
+
+
+LOST = "the worker died; the call may or may not have run"
+# Running calls may finish for this long after the user asked to stop.
+GRACE_SECONDS = 10.0
+_KEPT_SLOWEST = 5
+_KEPT_ERRORS = 1000
+_MAX_ERROR = 200
+
+
+class Options(Record, frozen=True):
+    """What the user asked for."""
+
+    max_failures: int | None = None
+    """Stop after this many calls without success."""
+    retries: int = 0
+    rerun_lost: bool = False
+    """The tool may run twice: run a call again whose worker died."""
+
+
+class Summary:
+    """What has happened so far."""
+
+    def __init__(self, total: int, before: Counter[str] | None = None) -> None:
+        """``before`` are the outcomes from before an interruption."""
+        self.total = total
+        self.outcomes: Counter[str] = Counter(before)
+        self._before = self.outcomes.total()
+        self.errors: Counter[str] = Counter()
+        self.slowest: list[tuple[float, str]] = []
+        self.began = time.monotonic()
+        self.stopped = ""
+        """Why not all calls were started; empty if they were."""
+
+    def add(self, result: BatchResult) -> None:
+        """Count a result."""
+        self.outcomes[result.outcome] += 1
+        self.slowest = sorted([*self.slowest, (result.duration_ms, result.id)])[-_KEPT_SLOWEST:]
+        if result.error is not None:
+            text = result.error[:_MAX_ERROR]
+            if text in self.errors or len(self.errors) < _KEPT_ERRORS:
+                self.errors[text] += 1
+
+    @property
+    def done(self) -> int:
+        """Calls with a result, also from before an interruption."""
+        return self.outcomes.total()
+
+    @property
+    def failures(self) -> int:
+        """Calls without success; skipped lines were asked for."""
+        return sum(count for one, count in self.outcomes.items() if one not in (OK, SKIPPED))
+
+    @property
+    def rate(self) -> float:
+        """Calls a second, since this run began."""
+        return (self.done - self._before) / max(time.monotonic() - self.began, 1e-6)
+
+
+class Driver:
+    """One run of a batch, until all calls have a result or somebody stops it."""
+
+    def __init__(  # noqa: PLR0917 - each is one part of the run
+        self,
+        backend: Backend,
+        calls: Iterator[Call | BatchResult],
+        log: Log,
+        summary: Summary,
+        options: Options,
+        on_result: Callable[[BatchResult], None] = lambda _: None,
+    ) -> None:
+        self._backend = backend
+        self._calls = calls
+        self._log = log
+        self.summary = summary
+        self._options = options
+        self._on_result = on_result
+        self._stopping = asyncio.Event()
+
+    def stop(self, reason: str) -> None:
+        """Start no more calls; those under way may finish for :data:`GRACE_SECONDS`."""
+        if not self._stopping.is_set():
+            self.summary.stopped = reason
+            self._stopping.set()
+
+    async def run(self) -> Summary:
+        """Run the calls. Cancelling ends those under way, which then have no result."""
+        lanes = [asyncio.create_task(self._lane()) for _ in range(self._backend.lanes)]
+        stopping = asyncio.create_task(self._stopping.wait())
+        everything = asyncio.create_task(_all(lanes))
+        try:
+            await asyncio.wait([everything, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not everything.done():
+                await asyncio.wait([everything], timeout=GRACE_SECONDS)
+            if everything.done():
+                everything.result()
+        finally:
+            everything.cancel()
+            stopping.cancel()
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+        return self.summary
+
+    async def _lane(self) -> None:
+        while not self._stopping.is_set():
+            chunk = self._next_chunk()
+            if not chunk:
+                return
+            while chunk:
+                chunk = await self._run_chunk(chunk)
+
+    def _next_chunk(self) -> list[Call]:
+        chunk: list[Call] = []
+        for call in self._calls:
+            if not isinstance(call, Call):
+                self._end(call)
+                continue
+            chunk.append(call)
+            if len(chunk) == self._backend.chunk:
+                break
+        return chunk
+
+    async def _run_chunk(self, chunk: list[Call]) -> list[Call]:
+        """Run the calls and return those that are tried again."""
+        self._log.starting([call.line for call in chunk])
+        left = {call.line: call for call in chunk}
+        again: list[Call] = []
+        try:
+            async with aclosing(self._backend.submit(chunk)) as results:  # type: ignore[type-var]
+                async for result in results:
+                    call = left.pop(result.line)
+                    if self._is_tried_again(result):
+                        again.append(call._replace(attempt=call.attempt + 1))
+                    else:
+                        self._end(result)
+        except WorkerLost:
+            for call in left.values():
+                if self._options.rerun_lost:
+                    again.append(call._replace(attempt=call.attempt + 1))
+                else:
+                    self._end(without_result(call, UNKNOWN, LOST))
+        return again
+
+    def _is_tried_again(self, result: BatchResult) -> bool:
+        if self._stopping.is_set() or result.attempt > self._options.retries:
+            return False
+        return result.outcome in (FAILED, TIMEOUT)
+
+    def _end(self, result: BatchResult) -> None:
+        self._log.ended(result)
+        self.summary.add(result)
+        self._on_result(result)
+        limit = self._options.max_failures
+        if limit is not None and self.summary.failures >= limit:
+            self.stop(f"{self.summary.failures} calls did not succeed")
+
+
+async def _all(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for all; the first error of one is raised at once."""
+    await asyncio.gather(*tasks)

@@ -1,0 +1,95 @@
+"""Starting, resuming and describing a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lilux.record import Record
+from lilux.schemas.schema_validator import compile_once
+
+from rye.batches.calls import Survey, calls_in, survey
+from rye.batches.folder import BatchFolder, is_set
+from rye.batches.records import SKIPPED, UNKNOWN, BatchResult, Call, without_result
+
+if TYPE_CHECKING:
+    from rye.executor.run.prepare import VerifiedChain
+
+IN_DOUBT = "the batch was interrupted; the call may or may not have run"
+BAD_LINE = "the line cannot be used"
+
+
+class BatchState(Record, frozen=True):
+    """How far a batch has come."""
+
+    total: int
+    ended: int
+    in_doubt: int
+    """Started, without a result."""
+
+
+def create(
+    folder: BatchFolder,
+    lines: Iterable[bytes],
+    verified: VerifiedChain,
+    options: Mapping[str, Any],
+    *,
+    skip_bad: bool,
+) -> Survey:
+    """Check the calls and write the folder. Nothing has run when this returns or raises."""
+    tool = verified.chain[0]
+    schema = tool.metadata.config_schema
+    validate = None if schema is None else compile_once(dict(schema)).validate
+
+    def check(parameters: Mapping[str, Any]) -> list[str]:
+        return [] if validate is None else list(validate(dict(parameters)).errors)
+
+    folder.create()
+    with folder.calls.open("wb") as target:
+        found = survey(lines, target, check, skip_bad=skip_bad)
+    folder.write_manifest(
+        {
+            "tool": tool.item_id,
+            "tool_version": tool.version,
+            "closure": verified.closure.digest,
+            "calls": found.count,
+            "bad": found.bad,
+            "options": dict(options),
+        }
+    )
+    return found
+
+
+def may_repeat(verified: VerifiedChain) -> bool:
+    """True if the tool declares that running it again changes nothing."""
+    annotations = verified.chain[0].metadata.annotations
+    return bool(annotations.get("idempotent") or annotations.get("read_only"))
+
+
+def state_of(folder: BatchFolder) -> BatchState:
+    """How far it has come."""
+    total = int(folder.manifest()["calls"])
+    started, ended = folder.state(total)
+    finished = sum(map(int.bit_count, ended))
+    doubt = sum((a & ~b).bit_count() for a, b in zip(started, ended, strict=True))
+    return BatchState(total, finished, doubt)
+
+
+def remaining(folder: BatchFolder, *, rerun_unknown: bool) -> Iterator[Call | BatchResult]:
+    """The calls that still have to run, and the results of those that must not run again.
+
+    Lines that cannot be used are skipped: they were reported when the batch was created.
+    """
+    total = int(folder.manifest()["calls"])
+    started, ended = folder.state(total)
+    for call in calls_in(folder.calls):
+        line = call if isinstance(call, int) else call.line
+        if is_set(ended, line):
+            continue
+        if isinstance(call, int):
+            skipped = Call(line, str(line), {})
+            yield without_result(skipped, SKIPPED, BAD_LINE)
+        elif is_set(started, line) and not rerun_unknown:
+            yield without_result(call, UNKNOWN, IN_DOUBT)
+        else:
+            yield call

@@ -1,0 +1,103 @@
+"""From the folder of a batch to its end: what `rye batch` and its resume have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rye.batches.backends.local import LocalBackend
+from rye.batches.driver import Driver, Options, Summary
+from rye.batches.plan import may_repeat, remaining
+from rye.errors import BatchError, ParameterError
+from rye.recording.record import Caller
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rye.batches.folder import BatchFolder
+    from rye.context import Context
+
+CALLER = Caller(kind="batch")
+
+
+async def run_folder(
+    folder: BatchFolder,
+    backend: LocalBackend,
+    *,
+    rerun_unknown: bool,
+    on_progress: Callable[[Summary], None],
+) -> Summary:
+    """Run the calls that have no result yet. The first SIGINT lets running calls finish, the second
+    ends them.
+
+    Raises :class:`BatchError` if the tool is not the one that the batch was started with.
+    """
+    manifest = folder.manifest()
+    options = manifest["options"]
+    await backend.open()
+    verified = backend.verified
+    if verified is None or verified.closure.digest != manifest["closure"]:
+        raise BatchError(
+            f"the tool {manifest['tool']!r} has changed since the batch {folder.path} was started",
+            hint="restore it, or start another batch",
+        )
+    again = rerun_unknown or may_repeat(verified)
+    driver = Driver(
+        backend,
+        remaining(folder, rerun_unknown=again),
+        folder,
+        Summary(int(manifest["calls"]), folder.outcomes()),
+        Options(
+            max_failures=options.get("max_failures"),
+            retries=_retries(options, may_repeat(verified)),
+            rerun_lost=again,
+        ),
+        lambda _: on_progress(driver.summary),
+    )
+    with suppress(asyncio.CancelledError):
+        await _interruptible(driver)
+    return driver.summary
+
+
+async def _interruptible(driver: Driver) -> None:
+    loop = asyncio.get_running_loop()
+    running = asyncio.ensure_future(driver.run())
+
+    def interrupt() -> None:
+        if driver.summary.stopped:
+            running.cancel()
+        else:
+            driver.stop("interrupted")
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        await running
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def _retries(options: dict[str, Any], repeats: bool) -> int:
+    retries = int(options.get("retry") or 0)
+    if retries and not repeats and not options.get("retry_unsafe"):
+        raise ParameterError(
+            "invalid --retry",
+            ["the tool does not declare that it may run twice (idempotent)"],
+            hint="pass --retry-unsafe if it may",
+        )
+    return retries
+
+
+def new_folder(context: Context) -> Path:
+    """A folder for a new batch, in the user's space."""
+    import time
+
+    from rye.recording.run_ids import new_run_id
+
+    return context.user_space / ".ai" / "batches" / new_run_id(int(time.time() * 1000))

@@ -1,0 +1,248 @@
+"""``rye batch``: one tool, many calls, safe to interrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rye.cli.completion import complete_item
+from rye.cli.invocation import Invocation
+from rye.cli.output.errors import print_error
+from rye.cli.output.printing import echo, plain, print_json
+
+if TYPE_CHECKING:
+    from rye.batches.driver import Summary
+    from rye.batches.folder import BatchFolder
+    from rye.context import Context
+
+_COMMANDS = ("resume", "status", "show")
+
+
+class _Batch(click.Group):
+    """`rye batch TOOL …`, beside its commands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in _COMMANDS and args[0] not in ("-h", "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Batch)
+def command() -> None:
+    """Call one tool many times, on this machine.
+
+    \b
+    Examples:
+      rye batch rye/bash/bash calls.jsonl --out results.jsonl
+      rye batch rye/fs/read --each 'path=docs/**/*.md'
+      rye batch status DIR
+      rye batch resume DIR
+      rye batch show DIR --failed
+    """
+
+
+@command.command("run", hidden=True)
+@click.argument("item_id", metavar="TOOL", shell_complete=complete_item)
+@click.argument("calls", metavar="[CALLS]", required=False, type=click.Path(path_type=Path))
+@click.option("--each", "pattern", metavar="NAME=GLOB", help="One call for each matching file.")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write results here too."
+)
+@click.option(
+    "--dir", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Keep the batch here."
+)
+@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Calls at once.")
+@click.option("--timeout", metavar="SECONDS", type=float, help="The time limit of each call.")
+@click.option(
+    "--max-failures", metavar="N", type=click.IntRange(min=1), help="Stop after N failures."
+)
+@click.option(
+    "--retry", metavar="N", type=click.IntRange(min=0), default=0, help="Try a failed call again."
+)
+@click.option("--retry-unsafe", is_flag=True, help="Retry a tool that may not run twice.")
+@click.option("--skip-bad", is_flag=True, help="Leave out calls that the schema refuses.")
+@click.option("--sync", is_flag=True, help="Survive a power cut, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print progress as JSON lines.")
+@click.pass_obj
+def run(
+    invocation: Invocation,
+    /,
+    *,
+    item_id: str,
+    calls: Path | None,
+    pattern: str | None,
+    out: Path | None,
+    folder: Path | None,
+    as_json: bool,
+    skip_bad: bool,
+    **options: Any,
+) -> None:
+    """Call TOOL once for each line of CALLS, an object of parameters, or {"id", "parameters"}."""
+    from rye.batches.folder import BatchFolder
+    from rye.batches.plan import create
+    from rye.batches.running import new_folder
+
+    if (calls is None) == (pattern is None):
+        raise click.UsageError("pass a file of calls, or --each")
+    context = invocation.context
+    where = BatchFolder((folder or new_folder(context)).absolute(), sync=options["sync"])
+    options["out"] = None if out is None else str(out.absolute())
+
+    async def body() -> Summary:
+        backend = _backend(item_id, context, options)
+        try:
+            await backend.open()
+            assert backend.verified is not None  # noqa: S101 - it was opened
+            create(where, _lines(calls, pattern), backend.verified, options, skip_bad=skip_bad)
+            if not as_json:
+                echo(f"batch {where.path}", err=True)
+            return await _run(where, backend, rerun_unknown=False, as_json=as_json)
+        finally:
+            await backend.close()
+
+    _end(asyncio.run(body()), where, as_json=as_json)
+
+
+@command.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--rerun-unknown", is_flag=True, help="Run calls again that may have run.")
+@click.option("--json", "as_json", is_flag=True, help="Print progress as JSON lines.")
+@click.pass_obj
+def resume(invocation: Invocation, *, folder: Path, rerun_unknown: bool, as_json: bool) -> None:
+    """Run the calls of a batch that have no result yet.
+
+    \b
+    Examples:
+      rye batch resume ~/.ai/batches/01k2
+    """
+    from rye.batches.folder import BatchFolder
+
+    context = invocation.context
+    manifest = BatchFolder(folder).manifest()
+    options = manifest["options"]
+    where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
+
+    async def body() -> Summary:
+        backend = _backend(manifest["tool"], context, options)
+        try:
+            return await _run(where, backend, rerun_unknown=rerun_unknown, as_json=as_json)
+        finally:
+            await backend.close()
+
+    _end(asyncio.run(body()), where, as_json=as_json)
+
+
+@command.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(folder: Path, as_json: bool) -> None:
+    """Say how far a batch has come; it may be running.
+
+    \b
+    Examples:
+      rye batch status ~/.ai/batches/01k2
+    """
+    from rye.batches.folder import BatchFolder
+    from rye.batches.plan import state_of
+
+    where = BatchFolder(folder)
+    manifest, state = where.manifest(), state_of(where)
+    outcomes = where.outcomes()
+    if as_json:
+        print_json(
+            {
+                **manifest,
+                "ended": state.ended,
+                "in_doubt": state.in_doubt,
+                "outcomes": dict(outcomes),
+            }
+        )
+        return
+    echo(f"{plain(manifest['tool'])}: {state.ended} of {state.total} calls have a result")
+    for outcome, count in sorted(outcomes.items()):
+        echo(f"  {outcome:<8} {count}")
+    if state.in_doubt:
+        echo(f"  {state.in_doubt} started and have no result: running, or interrupted")
+
+
+@command.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--failed", is_flag=True, help="Only calls that did not succeed.")
+def show(folder: Path, failed: bool) -> None:
+    """Print the results of a batch as JSON lines.
+
+    \b
+    Examples:
+      rye batch show ~/.ai/batches/01k2 --failed
+    """
+    from rye.batches.folder import BatchFolder
+
+    where = BatchFolder(folder)
+    where.manifest()
+    for one in where.results():
+        if not failed or one["outcome"] not in ("ok", "skipped"):
+            print_json(one, indent=None)
+
+
+def _backend(item_id: str, context: Context, options: dict[str, Any]) -> Any:
+    from rye.batches.backends.local import LocalBackend
+    from rye.batches.running import CALLER
+
+    return LocalBackend(
+        item_id, context, jobs=options.get("jobs"), timeout=options.get("timeout"), caller=CALLER
+    )
+
+
+async def _run(where: BatchFolder, backend: Any, *, rerun_unknown: bool, as_json: bool) -> Summary:
+    from rye.batches.running import run_folder
+    from rye.cli.output.batch_page import Progress
+
+    where.open()
+    try:
+        out = where.manifest()["options"].get("out")
+        if out:
+            where.copy_results_to(Path(out))
+        with Progress(as_json=as_json) as progress:
+            return await run_folder(
+                where, backend, rerun_unknown=rerun_unknown, on_progress=progress.show
+            )
+    finally:
+        where.close()
+
+
+def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:
+    from rye.batches.calls import each
+    from rye.errors import ParameterError
+
+    if pattern is not None:
+        yield from each(pattern, Path.cwd())
+    elif str(calls) == "-":
+        yield from sys.stdin.buffer
+    else:
+        assert calls is not None  # noqa: S101 - one of the two is given
+        try:
+            with calls.open("rb") as lines:
+                yield from lines
+        except OSError as error:
+            raise ParameterError(
+                f"cannot read {calls}", [(error.strerror or "error").lower()], hint="pass a file"
+            ) from None
+
+
+def _end(summary: Summary, where: BatchFolder, *, as_json: bool) -> None:
+    from rye.cli.output.batch_page import print_summary
+
+    print_summary(summary, as_json=as_json)
+    if summary.stopped or summary.done < summary.total:
+        reason = summary.stopped or "not all calls have a result"
+        print_error(f"{reason}; go on with: rye batch resume {shlex.quote(str(where.path))}")
+    if summary.stopped == "interrupted":
+        raise click.exceptions.Exit(130)
+    if summary.failures or summary.done < summary.total:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,90 @@
+"""The progress of a batch, and its summary."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rye.cli.output.printing import echo, is_terminal, plain, print_json
+
+if TYPE_CHECKING:
+    from rye.batches.driver import Summary
+
+_SECONDS_BETWEEN = {True: 1.0, False: 0.2}
+_CLEAR_LINE = "\r\x1b[2K"
+_SHOWN = 3
+_BAR = 24
+
+
+class Progress:
+    """A line on a terminal, or lines of JSON."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._terminal = not as_json and is_terminal(sys.stderr)
+        self._next = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._terminal:
+            sys.stderr.write(_CLEAR_LINE)
+
+    def show(self, summary: Summary) -> None:
+        """Show how far it has come, a few times a second."""
+        now = time.monotonic()
+        if now < self._next or not (self._as_json or self._terminal):
+            return
+        self._next = now + _SECONDS_BETWEEN[self._as_json]
+        if self._as_json:
+            print_json(_fields(summary), indent=None)
+            return
+        share = summary.done / max(summary.total, 1)
+        left = (summary.total - summary.done) / max(summary.rate, 1e-6)
+        line = (
+            f"[{'#' * round(share * _BAR):<{_BAR}}] {summary.done}/{summary.total}"
+            f"  {summary.rate:.0f}/s  {_duration(left)} left  {summary.failures} failed"
+        )
+        sys.stderr.write(f"{_CLEAR_LINE}{line}")
+        sys.stderr.flush()
+
+
+def print_summary(summary: Summary, *, as_json: bool) -> None:
+    """Print what happened."""
+    if as_json:
+        print_json({**_fields(summary), "summary": True}, indent=None)
+        return
+    counts = ", ".join(f"{count} {one}" for one, count in sorted(summary.outcomes.items()))
+    echo(f"{summary.done} of {summary.total} calls have a result ({counts or 'nothing ran'})")
+    if summary.slowest:
+        slow = [
+            f"{plain(one)} {ms / 1000:.2f} s" for ms, one in reversed(summary.slowest[-_SHOWN:])
+        ]
+        echo(f"slowest: {', '.join(slow)}")
+    for error, count in summary.errors.most_common(_SHOWN):
+        echo(f"{count} times: {plain(error)}")
+
+
+def _fields(summary: Summary) -> dict[str, Any]:
+    return {
+        "done": summary.done,
+        "total": summary.total,
+        "rate": round(summary.rate, 1),
+        "failures": summary.failures,
+        "outcomes": dict(summary.outcomes),
+        "stopped": summary.stopped,
+    }
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from interrupts import interrupt_when
 from lilux.primitives.errors import HelperError
 from lilux.primitives.subprocess import SubprocessPrimitive, session
+from lilux.primitives.subprocess.aio import helper_of_loop
+from lilux.primitives.subprocess.binary import find_helper
 from process_transports import Execute
 from processes import Tree, assert_ended, helper_processes, is_alive, stop_process, wait_until
 
@@ -203,3 +206,22 @@ def test_the_loop_of_a_stopped_helper_ends(tree: Tree, stop: Stop, parts: tuple[
     with patience:
         asyncio.run(main())
     assert_ended(left)
+
+
+def test_answers_that_a_busy_loop_has_not_read_count_as_signs_of_life() -> None:
+    async def main() -> None:
+        helper = await helper_of_loop(find_helper)
+        fields = {"op": "exec", "command": "sleep", "args": ["300"]}
+        job = asyncio.create_task(helper.request(fields))
+        await asyncio.sleep(0)
+        # The loop does not run from here on: its timers are called late and one after another.
+        for _ in range(4):
+            helper._session._ping_at = 0
+            helper._on_tick()
+            assert select.select([helper._socket], [], [], 60)[0], "no answer to a ping"
+        assert helper.alive
+        job.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await job
+
+    asyncio.run(main())

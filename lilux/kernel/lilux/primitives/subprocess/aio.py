@@ -268,6 +268,8 @@ class Helper:
         self._timer = None if due is None else self.loop.call_at(due, self._on_tick)
 
     def _on_tick(self) -> None:
+        # A loop that was busy may call this first, although answers have arrived meanwhile.
+        self._on_readable()
         try:
             self._session.tick(self.loop.time())
         except HelperError as error:

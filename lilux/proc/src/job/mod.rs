@@ -130,7 +130,7 @@ impl Job<'_> {
     fn run_to_end(mut self, began: Instant, watch: &mut dyn Watch) -> Finished {
         let mut given_up = false;
         while !given_up && !self.wait_and_move(watch) {
-            given_up = self.advance();
+            given_up = self.advance(watch);
         }
         let duration_ms = milliseconds(began.elapsed());
         self.ends.drain(self.context.chunks);
@@ -238,35 +238,37 @@ impl Job<'_> {
     }
 
     /// Starts or continues to end the job if it has to end. Returns true if it cannot be ended.
-    fn advance(&mut self) -> bool {
+    fn advance(&mut self, watch: &mut dyn Watch) -> bool {
         let now = Instant::now();
         let requested = self.context.control.end_request();
         match self.phase {
             Phase::Running | Phase::Terminating(..) if requested == Some(EndRequest::Kill) => {
-                self.kill(Reason::Cancel);
+                self.kill(Reason::Cancel, watch);
             }
-            Phase::Running if requested.is_some() => self.terminate(Reason::Cancel, now),
+            Phase::Running if requested.is_some() => self.terminate(Reason::Cancel, now, watch),
             Phase::Running if self.deadline.is_some_and(|deadline| deadline <= now) => {
-                self.terminate(Reason::Timeout, now);
+                self.terminate(Reason::Timeout, now, watch);
             }
             Phase::Running => {
                 let child = &self.child;
                 let exceeded = self.confinement.as_mut().and_then(|own| own.exceeded(child));
                 if let Some(part) = exceeded {
-                    self.kill(Reason::Limit(part));
+                    self.kill(Reason::Limit(part), watch);
                 }
             }
-            Phase::Terminating(reason, kill_at) if kill_at <= now => self.kill(reason),
+            Phase::Terminating(reason, kill_at) if kill_at <= now => self.kill(reason, watch),
             Phase::Killed(_, give_up_at) => return give_up_at <= now,
             Phase::Terminating(..) => {}
         }
         false
     }
 
-    fn terminate(&mut self, reason: Reason, now: Instant) {
+    fn terminate(&mut self, reason: Reason, now: Instant, watch: &mut dyn Watch) {
+        // Looking at the processes may take as long as the request allows.
+        watch.hand_over();
         self.examine(reason);
         if !self.context.supervision.may_terminate() {
-            return self.kill(reason);
+            return self.kill(reason, watch);
         }
         self.child.signal_group(Signal::TERM);
         // A stopped job handles SIGTERM only after it is continued.
@@ -292,10 +294,60 @@ impl Job<'_> {
         }
     }
 
-    fn kill(&mut self, reason: Reason) {
+    fn kill(&mut self, reason: Reason, watch: &mut dyn Watch) {
+        // Processes that are stuck in the kernel are waited for.
+        watch.hand_over();
         let killed = self.context.supervision.kill(&self.child);
         self.descendants_ended += killed.ended;
         self.descendants_complete &= killed.complete;
         self.phase = Phase::Killed(reason, Instant::now() + STUCK_AFTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::Platform;
+    use crate::request::Program;
+    use crate::wake::Waker;
+
+    /// Nothing ever arrives here.
+    struct Quiet {
+        handed_over: bool,
+    }
+
+    impl Watch for Quiet {
+        fn fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn hand_over(&mut self) {
+            self.handed_over = true;
+        }
+    }
+
+    fn is_handed_over_by(args: &[&str], timeout: f64) -> bool {
+        let launcher = Launcher::new(Platform::Portable);
+        let context = Context {
+            launcher: &launcher,
+            supervision: &Supervision::loose(Platform::Portable),
+            control: &Control::new(Waker::new().unwrap()),
+            chunks: None,
+            prepared: None,
+        };
+        let args = args.iter().map(|&arg| arg.into()).collect();
+        let program = Program { command: "sleep".into(), args, ..Program::default() };
+        let exec = Exec { program, timeout: Some(timeout), ..Exec::default() };
+        let mut watch = Quiet { handed_over: false };
+        let finished = run(exec, Vec::new(), &context, &mut watch).unwrap();
+        assert_eq!(finished.report.timed_out, watch.handed_over);
+        watch.handed_over
+    }
+
+    #[test]
+    fn a_job_that_has_to_be_ended_keeps_no_other_request_waiting() {
+        assert!(is_handed_over_by(&["300"], 0.05));
+        // A call that ends by itself wakes no other thread.
+        assert!(!is_handed_over_by(&["0"], 300.0));
     }
 }

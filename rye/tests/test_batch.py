@@ -129,6 +129,19 @@ def test_a_bad_line_is_skipped_on_request(
     assert outcomes == {1: "ok", 2: "skipped", 3: "ok"}
 
 
+def test_every_call_gets_a_signed_receipt_on_request(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    write_calls(project, [{"n": 1}, {"n": 2}, {"n": 3}])
+    done = cli(
+        "batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b", "--receipts", "signed"
+    )
+    assert done.code == 0, done.stderr
+    assert cli("receipt", "log", "--out", tmp_path / "log").code == 0
+    assert len((tmp_path / "log").read_text().splitlines()) == 3
+    assert cli("receipt", "verify", tmp_path / "log").code == 0
+
+
 def test_it_stops_after_too_many_failures(
     project: Project, cli: InProcessRye, tmp_path: Path
 ) -> None:

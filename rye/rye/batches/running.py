@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rye.batches.folder import BatchFolder
+    from rye.batches.records import BatchResult
     from rye.context import Context
+    from rye.history.signing import ReceiptSigner
 
 CALLER = Caller(kind="batch")
+_RECEIPTS_AT_ONCE = 1000
 
 
 async def run_folder(
     folder: BatchFolder,
     backend: LocalBackend,
+    context: Context,
     *,
     rerun_unknown: bool,
     on_progress: Callable[[Summary], None],
@@ -46,6 +50,12 @@ async def run_folder(
             hint="restore it, or start another batch",
         )
     again = rerun_unknown or may_repeat(verified)
+    receipts = _Receipts(context, wanted=options.get("receipts") == "signed")
+
+    def ended(result: BatchResult) -> None:
+        receipts.add(result)
+        on_progress(driver.summary)
+
     driver = Driver(
         backend,
         remaining(folder, rerun_unknown=again),
@@ -56,11 +66,42 @@ async def run_folder(
             retries=_retries(options, may_repeat(verified)),
             rerun_lost=again,
         ),
-        lambda _: on_progress(driver.summary),
+        ended,
     )
     with suppress(asyncio.CancelledError):
         await _interruptible(driver)
+    await asyncio.to_thread(receipts.sign)
     return driver.summary
+
+
+class _Receipts:
+    """Signs the receipts of the calls, some thousands at once."""
+
+    def __init__(self, context: Context, *, wanted: bool) -> None:
+        """Raises ``KeyStoreError`` if the user's key cannot be used."""
+        self._signer: ReceiptSigner | None = None
+        self._waiting = 0
+        if wanted:
+            from rye.history.signing import ReceiptSigner
+
+            self._signer = ReceiptSigner(context, _report)
+
+    def add(self, result: BatchResult) -> None:
+        if self._signer is None or result.run_id is None:
+            return
+        self._signer.add(result.run_id)
+        self._waiting += 1
+        if self._waiting >= _RECEIPTS_AT_ONCE:
+            self.sign()
+
+    def sign(self) -> None:
+        self._waiting = 0
+        if self._signer is not None:
+            self._signer.sign()
+
+
+def _report(fault: str) -> None:
+    raise BatchError(fault, hint="sign them later with: rye receipt RUN")
 
 
 async def _interruptible(driver: Driver) -> None:

@@ -67,6 +67,9 @@ def command() -> None:
 )
 @click.option("--retry-unsafe", is_flag=True, help="Retry a tool that may not run twice.")
 @click.option("--skip-bad", is_flag=True, help="Leave out calls that the schema refuses.")
+@click.option(
+    "--receipts", type=click.Choice(["signed"]), help="Sign a receipt of every call with your key."
+)
 @click.option("--sync", is_flag=True, help="Survive a power cut, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print progress as JSON lines.")
 @click.pass_obj
@@ -102,7 +105,7 @@ def run(
             create(where, _lines(calls, pattern), backend.verified, options, skip_bad=skip_bad)
             if not as_json:
                 echo(f"batch {where.path}", err=True)
-            return await _run(where, backend, rerun_unknown=False, as_json=as_json)
+            return await _run(where, backend, context, rerun_unknown=False, as_json=as_json)
         finally:
             await backend.close()
 
@@ -131,7 +134,7 @@ def resume(invocation: Invocation, *, folder: Path, rerun_unknown: bool, as_json
     async def body() -> Summary:
         backend = _backend(manifest["tool"], context, options)
         try:
-            return await _run(where, backend, rerun_unknown=rerun_unknown, as_json=as_json)
+            return await _run(where, backend, context, rerun_unknown=rerun_unknown, as_json=as_json)
         finally:
             await backend.close()
 
@@ -199,7 +202,14 @@ def _backend(item_id: str, context: Context, options: dict[str, Any]) -> Any:
     )
 
 
-async def _run(where: BatchFolder, backend: Any, *, rerun_unknown: bool, as_json: bool) -> Summary:
+async def _run(
+    where: BatchFolder,
+    backend: Any,
+    context: Context,
+    *,
+    rerun_unknown: bool,
+    as_json: bool,
+) -> Summary:
     from rye.batches.running import run_folder
     from rye.cli.output.batch_page import Progress
 
@@ -210,7 +220,7 @@ async def _run(where: BatchFolder, backend: Any, *, rerun_unknown: bool, as_json
             where.copy_results_to(Path(out))
         with Progress(as_json=as_json) as progress:
             return await run_folder(
-                where, backend, rerun_unknown=rerun_unknown, on_progress=progress.show
+                where, backend, context, rerun_unknown=rerun_unknown, on_progress=progress.show
             )
     finally:
         where.close()

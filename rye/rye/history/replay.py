@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from lilux.primitives.errors import IntegrityError
 from lilux.primitives.integrity import canonical_json
+from lilux.primitives.subprocess.output import output_bytes
 from lilux.record import replaced
 
 from rye.context import Context
@@ -267,7 +268,7 @@ class Replay:
             unenforced="warn",
             caller=Caller(kind=CLI, replays=self.recorded.run_id),
         )
-        printed = {name: "".join(texts).encode() for name, texts in seen.items()}
+        printed = {name: output_bytes("".join(texts)) for name, texts in seen.items()}
         after = self._new_record(result, printed)
         return outcome_difference(self.recorded.ending, after) or self._output_difference(
             after.get("output") or {}, printed

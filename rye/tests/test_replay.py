@@ -245,6 +245,10 @@ def test_a_receipt_can_be_replayed(project: Project, rye: InProcessRye) -> None:
     file = project.path / "receipt.json"
     file.write_text(rye("receipt", "last").stdout)
     assert replayed(rye, "receipt.json", "word=x")["same"]
+    rye("receipt", "log", "--out", "log.jsonl")
+    assert rye("replay", "log.jsonl", "word=x").stderr == (
+        "rye: log.jsonl has 2 receipts, and one can be replayed; pass a file with one line of it\n"
+    )
     file.write_text(file.read_text().replace("payload", "payloaD", 1))
     assert rye("replay", "receipt.json", "word=x").code == 4
 

@@ -88,8 +88,8 @@ class _Record(msgspec.Struct):
     autopsy: _Autopsy | None = None
 
 
-def check_record(record: Any) -> None:
-    """Raise :class:`HistoryError` for something that is not a record."""
+def checked(record: Any) -> dict[str, Any]:
+    """Return the record as it is. Raises :class:`HistoryError` for something that is not one."""
     if not isinstance(record, dict):
         raise HistoryError("not a record")
     if not is_run_id(str(record.get("id"))):
@@ -99,3 +99,4 @@ def check_record(record: Any) -> None:
         msgspec.convert(record["ms"], _Durations)
     except msgspec.ValidationError as error:
         raise HistoryError(f"not a record: {error}") from None
+    return record

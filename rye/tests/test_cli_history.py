@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +20,7 @@ from rye.history.changes import exported, imported
 from rye.history.moments import duration_milliseconds, milliseconds_since
 from rye.history.query import Wanted
 from rye.history.store import opened
+from rye.recording.database import open_database
 from rye.recording.record import Caller
 from rye.recording.run_ids import new_run_id
 from rye_command import InProcessRye, rye
@@ -329,6 +334,20 @@ def test_a_spool_that_cannot_be_moved_is_reported_beside_the_list(
     assert done.code == 0
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr.startswith("rye: the newest runs are missing: ")
+
+
+def test_the_history_of_a_read_only_home_can_be_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.run("tools/missing")
+    assert len(records(project)) == 1
+    status = os.statvfs(folder(project))
+    read_only = SimpleNamespace(f_flag=status.f_flag | os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda _: read_only)
+    with closing(open_database(str(folder(project)))) as connection:
+        assert connection.execute("SELECT item FROM runs").fetchall() == [("tools/missing",)]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM runs")
 
 
 def test_rye_run_records_who_called(project: Project) -> None:

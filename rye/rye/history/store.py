@@ -109,7 +109,8 @@ def opened(context: Context) -> Iterator[History]:
             yield History(connection, settings, notes)
     except sqlite3.Error as error:
         raise HistoryError(
-            f"{folder}/{DATABASE}: {error}", hint="free it, or move the file away"
+            f"{folder}/{DATABASE}: {error}",
+            hint="make room and let it be written, or move the file away",
         ) from None
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()

@@ -290,6 +290,8 @@ class NotEnforcedError(PermissionsError):
 class BatchError(RyeError):
     """A batch that cannot be started, resumed or read."""
 
+    decided_by_user = False
+
 
 class ApprovalError(RyeError):
     """A call of an agent that the user's rules forbid, or that nobody could be asked about."""
@@ -327,6 +329,8 @@ class ReceiptError(HistoryError):
 
 class SettingsError(RyeError):
     """A section of the user's config that cannot be used."""
+
+    decided_by_user = True
 
 
 class ConfigTemplateError(RyeError):

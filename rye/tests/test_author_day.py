@@ -111,6 +111,16 @@ def test_a_script_below_the_tools_gets_its_header_in_place(author: Author) -> No
     assert author.runs("team/greet arg1=Ada") == "hello Ada\n"
 
 
+def test_a_script_whose_id_another_file_has_stays_as_it_is(author: Author) -> None:
+    tools = author.path / ".ai/tools"
+    tools.mkdir(parents=True)
+    (tools / "greet.sh").write_text(SHELL)
+    (tools / "greet.py").write_text(PYTHON)
+    done = author.types("rye add .ai/tools/greet.sh -y")
+    assert done.stderr == "rye: 'greet' is also .ai/tools/greet.py; remove or rename one\n"
+    assert (tools / "greet.sh").read_text() == SHELL
+
+
 @pytest.mark.parametrize("typed", ["rye sign greet", "rye edit greet"])
 def test_an_edited_tool_runs_again_after_one_command(author: Author, typed: str) -> None:
     (author.path / "greet.py").write_text(PYTHON)

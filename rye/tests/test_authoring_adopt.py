@@ -11,6 +11,7 @@ from rye.errors import RyeError
 from rye.items.element import ItemFile, Metadata
 from rye.items.metadata import parse_metadata
 
+NONE = "is a file of targets, and none is named; name one"
 MEANT = "(did you mean 'build'?); use one of build"
 FIRST_LINE = "that can be recognised; add a first line such as #!/usr/bin/env perl, and try again"
 SCRIPT = "rye/core/runtimes/script_runtime"
@@ -251,6 +252,14 @@ def test_a_program_of_the_project_is_pinned(tmp_path: Path) -> None:
         ("a", "\0", "a", "{}/a is neither text nor a program; pass a script"),
         ("a", "", "b", "there is no file {}/b; check the path; a target is written Makefile:build"),
         ("Makefile", "build:\n", "Makefile:biuld", f"{{}}/Makefile has no target 'biuld' {MEANT}"),
+        ("Makefile", "a:\nb: a\n", "Makefile", f"{{}}/Makefile {NONE}: Makefile:a, Makefile:b"),
+        ("Makefile", "", "Makefile", "{}/Makefile is a file of targets, and none is named; add a"),
+        (
+            "package.json",
+            '{"scripts": {"t": "x"}}',
+            "package.json",
+            f"{{}}/package.json {NONE}: package.json:t",
+        ),
         ("package.json", "[", "package.json:a", "{}/package.json is not JSON; correct it"),
         (
             "a",
@@ -267,3 +276,8 @@ def test_what_cannot_be_recognised_is_refused_with_the_fix(
     with pytest.raises(RyeError) as caught:
         propose(argument, tmp_path, tmp_path)
     assert str(caught.value).startswith(message.format(tmp_path))
+
+
+def test_a_makefile_that_is_a_script_is_added_as_one(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("#!/usr/bin/make -f\nall:\n\techo all\n")
+    assert propose("Makefile", tmp_path, tmp_path).kind == "a script for make"

@@ -162,7 +162,8 @@ BASH = '# /// rye\n# executor_id = "bash_runtime"\n# ///\n'
 def test_a_merge_conflict_is_not_signed(project: Project) -> None:
     text = f"{BASH}<<<<<<< HEAD\necho a\n=======\necho b\n>>>>>>> other\n"
     assert refused(project, "t.sh", text) == (
-        "t.sh:4: has the marks of a merge conflict; merge the content first"
+        "t.sh:4: has the marks of a merge conflict; merge the content, "
+        "then sign it with: rye sign --resolve t.sh"
     )
 
 

@@ -78,7 +78,12 @@ def test_conflicting_signature_lines_and_lockfiles_are_resolved(console: Console
     lockfile(console).write_text(conflict(text, text.replace("greet", "greed")))
     assert console("sign", "team/greet").stderr == (
         "rye: .ai/tools/team/greet.py:1: has the marks of a merge conflict; "
-        "merge the content first\n"
+        "merge the content, then sign it with: rye sign --resolve .ai/tools/team/greet.py\n"
+    )
+    assert console("run", "team/greet").stderr == (
+        "rye: lockfile .ai/lockfiles/team/greet@0.0.0.lock.json: "
+        "has the marks of a merge conflict; merge the content of the tool, "
+        "then sign and pin it with: rye sign --resolve team/greet\n"
     )
     done = console("sign", "--resolve", "team/greet")
     assert (done.code, done.stderr) == (0, "")

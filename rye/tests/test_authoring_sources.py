@@ -80,6 +80,11 @@ def test_a_reference_names_url_revision_and_folder(
     assert str(found) == text
 
 
+def test_a_url_as_package_installers_write_it_is_understood(tmp_path: Path) -> None:
+    found = reference_of("git+https://h/me/tools@v1#a", tmp_path)
+    assert str(found) == "https://h/me/tools@v1#a"
+
+
 def test_a_file_is_not_a_source_and_a_path_cannot_leave_it(tmp_path: Path) -> None:
     assert reference_of("greet.py", tmp_path) is None
     with pytest.raises(RyeError, match="leads out of the source; name a folder inside of it"):
@@ -200,6 +205,20 @@ def test_an_archive_is_added_from_the_folder_that_is_named(
     path = archive(tmp_path / f"x{suffix}", members)
     assert "team/a  not signed" in add(console, f"{path}#tools", "--yes")
     assert [one.name for one in (console.user / ".ai/tools/team").iterdir()] == ["a.sh"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fix"), [("tools/it.sh", "write #tools"), ("it.sh", "leave out the part after #")]
+)
+def test_a_path_that_names_a_file_is_refused_with_the_folder(
+    tmp_path: Path, path: str, fix: str
+) -> None:
+    made = archive(tmp_path / "x.tar.gz", {f"x-1.0/{path}": TOOL.encode()})
+    with pytest.raises(RyeError) as caught:
+        fetch(Reference(kind="archive", url=str(made), path=path))
+    assert str(caught.value) == (
+        f"{made}#{path} is a file, and a source is a folder of tools; {fix}"
+    )
 
 
 @pytest.mark.parametrize("name", ["../evil.sh", "/etc/evil.sh", "a/../../evil.sh", ".git/hooks/x"])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +16,11 @@ from histories import database, folder, records
 from rye.cli.history.request import parse_without_click
 from rye.errors import HistoryError
 from rye.executor.run.blocking import BlockingExecutor
+from rye.history.changes import exported, imported
 from rye.history.moments import duration_milliseconds, milliseconds_since
+from rye.history.query import Wanted
+from rye.history.store import opened
+from rye.recording.database import open_database
 from rye.recording.record import Caller
 from rye.recording.run_ids import new_run_id
 from rye_command import InProcessRye, rye
@@ -226,17 +234,17 @@ def test_runs_can_be_exported_and_imported(
 ) -> None:
     project.run(says(project, r"printf 'a\377'"), {"word": "x"})
     project.run("tools/missing")
-    exported = change("history", "export").stdout
-    assert len(exported.splitlines()) == 2
+    text = change("history", "export").stdout
+    assert len(text.splitlines()) == 2
     file = tmp_path / "runs.jsonl"
     assert change("history", "export", "--out", file).stdout == f"exported 2 runs to {file}\n"
-    assert file.read_text() == exported
+    assert file.read_text() == text
     assert file.stat().st_mode & 0o777 == 0o600
     change("history", "prune", "--all")
     assert change("history", "import", file).stdout == "imported 2 runs\n"
     assert change("history", "import", file).stdout == "imported 0 runs; 2 were there\n"
     again = [json.loads(line) for line in change("history", "export").stdout.splitlines()]
-    assert again == [{**json.loads(line), "imported": True} for line in exported.splitlines()]
+    assert again == [{**json.loads(line), "imported": True} for line in text.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -257,6 +265,42 @@ def test_a_bad_import_changes_nothing(
     done = change("history", "import", file)
     assert (done.code, done.stderr) == (1, f"rye: line 2: {reason}; nothing was imported\n")
     assert records(project) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "where"),
+    [
+        ("item", 5, "Expected `str`, got `int` - at `$.item`"),
+        ("exit", 10**30, "Expected `int` <= 9223372036854775807 - at `$.exit`"),
+        ("ms", {}, "Object missing required field `total`"),
+        ("output", {"stdout": 3}, "Expected `object`, got `int` - at `$.output[...]`"),
+        ("parameters", None, "Expected `object`, got `null` - at `$.parameters`"),
+    ],
+)
+def test_an_import_that_no_page_could_show_is_refused(
+    project: Project, field: str, value: Any, where: str
+) -> None:
+    project.run("tools/missing")
+    with opened(project.context) as history:
+        (line,) = exported(history, Wanted())
+        forged = {**json.loads(line), "id": "0" * 20, field: value}
+        with pytest.raises(HistoryError) as caught:
+            imported(history, [json.dumps(forged)])
+    assert str(caught.value) == f"line 1: not a record: {where}; nothing was imported"
+
+
+def test_an_import_adds_nothing_to_a_run_that_is_there(
+    project: Project, change: InProcessRye, tmp_path: Path
+) -> None:
+    project.run(says(project, "echo private"), {"word": "x"})
+    file = tmp_path / "runs.jsonl"
+    change("history", "export", "--out", file)
+    change("history", "redact", "last")
+    assert change("history", "import", file).stdout == "imported 0 runs; 1 were there\n"
+    assert "was not kept" in change("output", "last").stderr
+    change("history", "prune", "--all")
+    change("history", "import", file)
+    assert "imported" in change("history", "show", "last").stdout
 
 
 def test_pruning_follows_the_config_or_the_option(project: Project, change: InProcessRye) -> None:
@@ -290,6 +334,20 @@ def test_a_spool_that_cannot_be_moved_is_reported_beside_the_list(
     assert done.code == 0
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr.startswith("rye: the newest runs are missing: ")
+
+
+def test_the_history_of_a_read_only_home_can_be_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.run("tools/missing")
+    assert len(records(project)) == 1
+    status = os.statvfs(folder(project))
+    read_only = SimpleNamespace(f_flag=status.f_flag | os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda _: read_only)
+    with closing(open_database(str(folder(project)))) as connection:
+        assert connection.execute("SELECT item FROM runs").fetchall() == [("tools/missing",)]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM runs")
 
 
 def test_rye_run_records_who_called(project: Project) -> None:

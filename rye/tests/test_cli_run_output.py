@@ -2,12 +2,15 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from loopback_http import LoopbackServer, respond
-from rye_command import Completed, InProcessRye, Terminal, without_progress
+from rye_command import COMMAND, Completed, InProcessRye, Terminal, without_progress
 from rye_project import HTTP_CLIENT, SUBPROCESS, Project, says
+
+SECONDS = 60
 
 
 @pytest.fixture
@@ -47,6 +50,43 @@ def test_a_pipe_gets_the_output_unchanged(
     project: Project, run: InProcessRye, script: str, shown: str
 ) -> None:
     assert run("run", says(project, script)) == Completed(0, shown, "")
+
+
+@pytest.mark.parametrize("before", ["", "text\n", '"', '{"a":'])
+def test_a_file_gets_bytes_that_are_not_text_unchanged(
+    project: Project, tmp_path: Path, before: str
+) -> None:
+    data = before.encode() + bytes(range(256)) * 300 + b"\xf0\x9f\x98"
+    (tmp_path / "data").write_bytes(data)
+    tool = says(project, f"cat {tmp_path / 'data'}; head -c 300 {tmp_path / 'data'} >&2")
+    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
+        done = subprocess.run(
+            [*COMMAND, "run", tool],
+            cwd=project.path,
+            env={**os.environ, "HOME": str(project.user), "USER_SPACE": str(project.user)},
+            stdout=out,
+            stderr=err,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert done.returncode == 0
+    assert (tmp_path / "out").read_bytes() == data
+    assert (tmp_path / "err").read_bytes() == data[:300]
+
+
+def test_where_returned_pictures_and_files_are_is_printed(
+    project: Project, run: InProcessRye, tmp_path: Path
+) -> None:
+    blocks = [
+        {"type": "text", "text": "Here:"},
+        {"type": "image", "path": "plot.png"},
+        {"type": "file", "path": str(tmp_path / "notes.txt")},
+    ]
+    answer = json.dumps({"content": blocks})
+    tool = says(project, f"echo '{answer}'")
+    notes = f"rye: image: plot.png\nrye: file: {tmp_path}/notes.txt\n"
+    assert run("run", tool) == Completed(0, f"{answer}\n", notes)
+    assert run("run", "-q", tool).stderr == ""
 
 
 def test_large_output_is_complete(project: Project, run: InProcessRye) -> None:

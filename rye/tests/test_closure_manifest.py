@@ -77,6 +77,7 @@ def test_the_files_of_a_closure_have_roles_and_relative_paths(tmp_path: Path) ->
         "rye/core/runtimes/python_runtime.yaml": "runtime",
         "rye/core/primitives/subprocess.yaml": "runtime",
         "rye_run_tool.py": "runtime_library",
+        "rye_prepared.py": "runtime_library",
         "rye_start.py": "runtime_library",
         "rye_textfile.py": "runtime_library",
         "rye_walk.py": "runtime_library",

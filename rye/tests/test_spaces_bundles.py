@@ -16,6 +16,12 @@ from rye_spaces import PYTHON_ITEM, TemporarySpaces, has_same_answer
 Install = Callable[..., Path]
 
 
+@pytest.fixture(autouse=True)
+def no_other_projects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another test of this process may have worked in the folder that contains Rye itself."""
+    monkeypatch.setattr("rye.spaces.entry_points._projects", set())
+
+
 @pytest.fixture
 def spaces(tmp_path: Path) -> TemporarySpaces:
     return TemporarySpaces(tmp_path)

@@ -18,6 +18,7 @@ from rye.cli.imports.servers import Server
 from rye.executor.run.channel import Progress, Question, Reply, answered
 from rye.executor.run.result import ExecutionResult
 from rye.executor.run.upstream import auth_store
+from rye.upstream.job_transport import ServerJob
 from rye.upstream.session import open_session
 from rye_command import InProcessRye
 from rye_project import Project
@@ -337,3 +338,14 @@ def test_a_server_that_does_not_start_is_an_error_with_its_last_words(
     assert done.code == 1
     assert "failed: it ended with exit code 7: no key; check that it runs by itself" in done.stderr
     assert not (world.project.path / ".ai/tools/demo.yaml").exists()
+
+
+def test_a_message_with_bytes_that_are_not_text_is_read_nevertheless() -> None:
+    script = r"""printf '{"jsonrpc": "2.0", "id": 1, "result": {"text": "a\377b"}}\n'; cat"""
+
+    async def run() -> Any:
+        job = ServerJob({"command": "/bin/sh", "args": ["-c", script]}, lambda _line: None)
+        async with asyncio.timeout(60), job.transport() as (read, _write):
+            return await read.receive()
+
+    assert asyncio.run(run()).message.result == {"text": "a\ufffdb"}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from lilux.primitives.subprocess import BlockingSubprocess, SubprocessPrimitive, SubprocessResult
+from lilux.primitives.subprocess.output import output_bytes, readable_output
 from process_transports import Execute
 
 
@@ -31,7 +32,17 @@ def test_a_character_split_between_pieces_reaches_the_callback_whole(execute: Ex
     seen: list[str] = []
     script = r"printf '\303'; sleep 0.2; printf '\251\303'"
     execute({"command": "sh", "args": ["-c", script]}, on_output=lambda _, text: seen.append(text))
-    assert seen == ["é", "\ufffd"]
+    assert seen == ["é", "\udcc3"]
+
+
+def test_bytes_that_are_not_text_can_be_restored(execute: Execute) -> None:
+    seen: list[str] = []
+    script = (
+        r"printf 'a\377\000\355\240\200'; sleep 0.2; printf '\303'; sleep 0.2; printf '\050\303'"
+    )
+    execute({"command": "sh", "args": ["-c", script]}, on_output=lambda _, text: seen.append(text))
+    assert b"".join(map(output_bytes, seen)) == b"a\xff\0\xed\xa0\x80\xc3(\xc3"
+    assert readable_output("".join(seen)).startswith("a\ufffd\0\ufffd")
 
 
 def test_a_callback_may_return_anything(execute: Execute) -> None:

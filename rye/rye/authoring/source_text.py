@@ -7,6 +7,7 @@ a file without running it are started: ``bash -n`` and ``node --check``.
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -35,7 +36,11 @@ def refuse_conflicts(path: Path, content: bytes) -> None:
     if found is not None:
         line = content.count(b"\n", 0, found.start()) + 1
         raise ItemFormatError(
-            path, "has the marks of a merge conflict", line=line, hint="merge the content first"
+            path,
+            "has the marks of a merge conflict",
+            line=line,
+            hint="merge the content, then sign it with: "
+            f"rye sign --resolve {shlex.quote(str(path))}",
         )
 
 

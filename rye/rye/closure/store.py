@@ -128,7 +128,10 @@ class ClosureStore:
             return Copy(root=self._write(closure, plan, read), is_new=True)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            note = f"{self.folder} cannot be used ({reason}); a temporary copy of the tool ran"
+            note = (
+                f"{self.folder} cannot be used ({reason}), so a temporary copy of the tool ran; "
+                "make it a private folder that you can write to"
+            )
         return Copy(root=self._temporary_copy(closure, plan, read), note=note, is_new=True)
 
     def _write(self, closure: Closure, plan: Plan, read: Mapping[int, str]) -> str:

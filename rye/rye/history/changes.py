@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from rye.errors import HistoryError
 from rye.history.query import Wanted, runs
+from rye.history.record_shape import checked
 from rye.history.store import History
 from rye.recording.rows import insert
 
@@ -60,11 +61,11 @@ def imported(history: History, lines: Iterable[str]) -> tuple[int, int]:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line) if len(line) <= _MAX_LINE else None
-                if not isinstance(record, dict):
-                    raise HistoryError("not a record")
-                record["imported"] = True  # nobody here can vouch for it with a receipt
-                new += insert(connection, [record])
+                record = checked(json.loads(line) if len(line) <= _MAX_LINE else None)
+                # A run that is there keeps what it has: a line with its id must not add an output.
+                if not history.has(record["id"]):
+                    record["imported"] = True  # nobody here can vouch for it with a receipt
+                    new += insert(connection, [record])
             except (ValueError, RecursionError):
                 raise HistoryError(
                     f"line {number}: not JSON", hint="nothing was imported"

@@ -21,6 +21,7 @@ from rye.trust.signer import Signer
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 MAX_BYTES = 1024 * 1024
+USE_AS_PRINTED = "use the line that `rye receipt` printed, as it is"
 _CHANGED = "the receipt was changed"
 
 
@@ -69,7 +70,9 @@ def opened(line: str) -> Envelope:
         if values["payloadType"] != PAYLOAD_TYPE or not isinstance(fingerprint, str):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ReceiptError("this is not a receipt, or it was changed") from None
+        raise ReceiptError(
+            "this is not a receipt, or it was changed", hint=USE_AS_PRINTED
+        ) from None
     again = {
         "payload": _encoded(payload),
         "payloadType": PAYLOAD_TYPE,
@@ -81,7 +84,7 @@ def opened(line: str) -> Envelope:
     except IntegrityError:
         same = False
     if not same:
-        raise ReceiptError(_CHANGED, hint="use the line that `rye receipt` printed, as it is")
+        raise ReceiptError(_CHANGED, hint=USE_AS_PRINTED)
     return Envelope(line, statement, predicate_of(statement), fingerprint, payload, signature)
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from lilux.primitives.errors import IntegrityError
 from lilux.primitives.integrity import canonical_json
+from lilux.primitives.subprocess.output import output_bytes
 from lilux.record import replaced
 
 from rye.context import Context
@@ -47,6 +48,11 @@ from rye.spaces.ids import SUBPROCESS
 from rye.spaces.model import SpaceName
 
 _SAME = ("stdout", "stderr", "body")
+_OTHERS = "permissions: the tool may now do other things than in the run"
+_NOT_HERE = (
+    "permissions: the run was allowed more than the tool declares, which only the account that "
+    "recorded it repeats; decide for yourself with: rye run --allow"
+)
 
 
 class Recorded(NamedTuple):
@@ -68,6 +74,8 @@ class Recorded(NamedTuple):
     output: Mapping[str, Mapping[str, Any]]
     kept: Mapping[str, bytes]
     """The output, by stream, if it was kept."""
+    here: bool
+    """True if this account recorded it, so that its user had allowed what it was allowed."""
 
 
 def recorded_run(history: History, run_id: str) -> Recorded:
@@ -81,6 +89,7 @@ def recorded_run(history: History, run_id: str) -> Recorded:
         ending=record,
         output=record.get("output") or {},
         kept=history.outputs(run_id),
+        here=not record.get("imported"),
     )
 
 
@@ -96,6 +105,7 @@ def recorded_receipt(receipt: Envelope) -> Recorded:
         ending=predicate["outcome"],
         output={name: one for name, one in subjects.items() if name in _SAME},
         kept={},
+        here=False,
     )
 
 
@@ -108,6 +118,7 @@ def _recorded(
     ending: Mapping[str, Any],
     output: Mapping[str, Any],
     kept: Mapping[str, bytes],
+    here: bool,
 ) -> Recorded:
     return Recorded(
         run_id=fields["id"],
@@ -123,6 +134,7 @@ def _recorded(
         ending=ending,
         output=output,
         kept=kept,
+        here=here,
     )
 
 
@@ -146,7 +158,13 @@ class Replay:
         self._call: PreparedCall | None = None
 
     def __enter__(self) -> Self:
+        """Raises :class:`HistoryError` for a run that ran nothing."""
         recorded = self.recorded
+        if not recorded.closure:
+            raise HistoryError(
+                f"run {recorded.run_id} ran nothing: it ended with {recorded.ending['outcome']}",
+                hint="repeat a run that has a closure",
+            )
         space = self._resources.enter_context(
             stored_tool(recorded.closure, recorded.item, recorded.space, self.context)
         )
@@ -214,11 +232,6 @@ class Replay:
         Raises the errors of a call that is refused.
         """
         recorded = self.recorded
-        if not recorded.closure:
-            raise HistoryError(
-                f"run {recorded.run_id} ran nothing: it ended with {recorded.ending['outcome']}",
-                hint="repeat a run that has a closure",
-            )
         # The digest of the closure is a stricter pin than a lockfile, which may have moved on.
         options = CallOptions(unenforced="warn", use_lockfile=not self._stored)
         preparation = Preparation(self._preparer, recorded.item, options)
@@ -255,7 +268,7 @@ class Replay:
             unenforced="warn",
             caller=Caller(kind=CLI, replays=self.recorded.run_id),
         )
-        printed = {name: "".join(texts).encode() for name, texts in seen.items()}
+        printed = {name: output_bytes("".join(texts)) for name, texts in seen.items()}
         after = self._new_record(result, printed)
         return outcome_difference(self.recorded.ending, after) or self._output_difference(
             after.get("output") or {}, printed
@@ -299,7 +312,10 @@ class Replay:
         )
 
     def _permission_difference(self, call: PreparedCall) -> Difference | None:
-        """Compare what the tool may do; a call that was widened is widened again."""
+        """Compare what the tool may do; a call that was widened here is widened again.
+
+        What an import or a receipt says grants nothing: somebody else may have written it.
+        """
         declared = call.chain[0].metadata.permissions
         now = None if declared is None else self._preparer.confining.permissions(call.chain, None)
         before = permissions_from_json(self.recorded.permissions)
@@ -308,6 +324,8 @@ class Replay:
         if _as_sets(joined([before, now])) != _as_sets(before):
             return _permissions_differ(before, now)
         if _as_sets(now) != _as_sets(before):
+            if not self.recorded.here:
+                return _permissions_differ(before, now, _NOT_HERE)
             self._widening = Widening(permissions=before)
         return None
 
@@ -336,10 +354,10 @@ def _as_sets(permissions: Any) -> dict[str, Any]:
     }
 
 
-def _permissions_differ(before: Any, now: Any) -> Difference:
+def _permissions_differ(before: Any, now: Any, text: str = _OTHERS) -> Difference:
     return Difference(
         "permissions",
         permissions_to_json(before),
         permissions_to_json(now),
-        "permissions: the tool may now do other things than in the run",
+        text,
     )

@@ -81,7 +81,10 @@ def predicate_of(statement: Any) -> dict[str, Any]:
     """Return the predicate of a statement. Raises :class:`ReceiptError` for any other content."""
     try:
         if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
-            raise ReceiptError("this is not a statement about a run of rye")
+            raise ReceiptError(
+                "this is not a statement about a run of rye",
+                hint="pass what `rye receipt` printed, or update rye",
+            )
         predicate: dict[str, Any] = statement["predicate"]
         log = predicate["log"]
         position, previous = log["position"], log["previous"]
@@ -93,7 +96,9 @@ def predicate_of(statement: Any) -> dict[str, Any]:
         if not isinstance(predicate["outcome"]["outcome"], str):
             raise TypeError
     except (KeyError, TypeError):
-        raise ReceiptError("the statement is malformed") from None
+        raise ReceiptError(
+            "the statement of the receipt is malformed", hint="ask its signer for another one"
+        ) from None
     return predicate
 
 

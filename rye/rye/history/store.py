@@ -52,6 +52,10 @@ class History:
             raise RunNotFoundError(f"several runs are {run!r}", hint="give more of the id")
         return found[0]
 
+    def has(self, run_id: str) -> bool:
+        """True if a run with this whole id is recorded."""
+        return bool(self._ids("id = ?", run_id))
+
     def record(self, run_id: str) -> dict[str, Any]:
         """Return the record of a run, without its output."""
         row = self.connection.execute("SELECT record FROM details WHERE run_id = ?", [run_id])
@@ -105,7 +109,8 @@ def opened(context: Context) -> Iterator[History]:
             yield History(connection, settings, notes)
     except sqlite3.Error as error:
         raise HistoryError(
-            f"{folder}/{DATABASE}: {error}", hint="free it, or move the file away"
+            f"{folder}/{DATABASE}: {error}",
+            hint="make room and let it be written, or move the file away",
         ) from None
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()

@@ -9,7 +9,7 @@ from lilux.primitives.signing import compute_key_fingerprint
 
 from rye.context import Context
 from rye.errors import ReceiptError, RyeError
-from rye.history.envelope import MAX_BYTES, Envelope, opened
+from rye.history.envelope import MAX_BYTES, USE_AS_PRINTED, Envelope, opened
 from rye.trust.store import TrustStore
 
 LOCK = "lock"
@@ -72,7 +72,7 @@ def verify_receipt(line: str, keys: Keys, context: Context, closure: str = "") -
     Raises :class:`ReceiptError`.
     """
     if len(line) > MAX_BYTES:
-        raise ReceiptError(f"a receipt has at most {MAX_BYTES} bytes")
+        raise ReceiptError(f"a receipt has at most {MAX_BYTES} bytes", hint=USE_AS_PRINTED)
     receipt = opened(line)
     owner = keys.check(receipt)
     return Verified(receipt, owner, _check_closure(receipt, context, closure))

@@ -80,11 +80,13 @@ def open_database(folder: str, *, create: bool = True) -> sqlite3.Connection:
     ``DatabaseError`` for a damaged file and ``OperationalError`` for a locked one.
     """
     path = Path(folder) / DATABASE
+    # SQLite wants to write beside a database with a WAL, also to read it.
+    mode = "mode=ro&immutable=1" if _is_read_only(folder) else "mode=rw"
     if create and not path.exists():
         # SQLite would create it with the umask of the process.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw",
+        f"{path.as_uri()}?{mode}",
         uri=True,
         timeout=_WAIT_SECONDS,
         isolation_level=None,
@@ -118,6 +120,14 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(f"PRAGMA user_version = {version + 1}")
         connection.execute("COMMIT")
         version = _version(connection)
+
+
+def _is_read_only(folder: str) -> bool:
+    """True for a folder in a file system that nobody can write to now."""
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def _version(connection: sqlite3.Connection) -> int:

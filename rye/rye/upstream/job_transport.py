@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lilux.primitives.subprocess import SubprocessPrimitive, SubprocessResult
 from lilux.primitives.subprocess.dialogue import Dialogue
+from lilux.primitives.subprocess.output import readable_output
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -54,7 +55,7 @@ class ServerJob:
         dialogue = Dialogue(stdin=True)
 
         async def on_output(stream: str, text: str) -> None:
-            *lines, rest = (self._unfinished[stream] + text).split("\n")
+            *lines, rest = (self._unfinished[stream] + readable_output(text)).split("\n")
             self._unfinished[stream] = "" if len(rest) > _MAX_MESSAGE else rest
             for line in filter(str.strip, lines):
                 if stream == "stderr":

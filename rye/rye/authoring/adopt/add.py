@@ -44,6 +44,11 @@ def place_of(source: Path | None, proposal: Proposal, item_id: str | None, space
             raise RyeError(
                 f"{source} already has the id '{own}'", hint="leave out --as, or move the file"
             )
+        others = set(files_with_stem(str(source.parent), source.stem)) - {source.name}
+        if others:
+            raise RyeError(
+                f"'{own}' is also {source.parent / min(others)}", hint="remove or rename one"
+            )
         return Added(check_item_id(own), source, True, ())
     name = check_item_id(item_id or proposal.name)
     path = space.tools / f"{name}{proposal.extension}"

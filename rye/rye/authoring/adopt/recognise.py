@@ -12,7 +12,13 @@ from rye.authoring.adopt.proposal import Findings, arguments_of, schema_of, with
 from rye.authoring.adopt.python_source import read_python
 from rye.authoring.adopt.script_source import is_node_module, node_findings, script_findings
 from rye.authoring.adopt.shell_source import shell_findings
-from rye.authoring.adopt.targets import CommandTool, executable_tool, split_target, target_tool
+from rye.authoring.adopt.targets import (
+    CommandTool,
+    executable_tool,
+    refuse_without_target,
+    split_target,
+    target_tool,
+)
 from rye.errors import ItemFormatError, NoMetadataError, RyeError
 from rye.formats import format_of, may_be_item
 from rye.items.declarations import RefusedError
@@ -81,7 +87,9 @@ def propose(text: str, cwd: Path, project: Path) -> Proposal:
         if not os.access(path, os.X_OK):
             raise RyeError(f"{path} is neither text nor a program", hint="pass a script")
         return _of_command(executable_tool(path, project), "a program")
-    return _of_script(path, content.decode())
+    script = content.decode()
+    refuse_without_target(path, script)
+    return _of_script(path, script)
 
 
 def _of_script(path: Path, text: str) -> Proposal:

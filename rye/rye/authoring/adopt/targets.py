@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from rye.spaces.ids import SUBPROCESS
 from rye.suggestions import closest
 
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
+_TARGET_FILES = (*_MAKEFILES, "package.json")
 _RULE = r"(?m)^([A-Za-z0-9][\w./-]*)\s*:(?!=)([^\n]*)"
 _RUNNERS = (
     ("pnpm-lock.yaml", "pnpm"),
@@ -21,6 +23,7 @@ _RUNNERS = (
     ("bun.lock", "bun"),
     ("bun.lockb", "bun"),
 )
+_LISTED = 12
 _MAX_BYTES = 1024 * 1024
 
 
@@ -37,7 +40,20 @@ def split_target(text: str) -> tuple[str, str] | None:
     """``Makefile:build`` as file and target; ``None`` if the text does not name a target."""
     file, colon, target = text.rpartition(":")
     name = file.rpartition("/")[2]
-    return (file, target) if colon and name in (*_MAKEFILES, "package.json") else None
+    return (file, target) if colon and name in _TARGET_FILES else None
+
+
+def refuse_without_target(file: Path, text: str) -> None:
+    """Raise :class:`RyeError` for a file of targets of which none was named."""
+    # A makefile with a first line of its own is a script.
+    if file.name not in _TARGET_FILES or text.startswith("#!"):
+        return
+    names = _names(_scripts(file, text) if file.name == "package.json" else _rules(text))
+    listed = ", ".join(f"{file.name}:{name}" for name in names[:_LISTED])
+    raise RyeError(
+        f"{file} is a file of targets, and none is named",
+        hint=f"name one: {listed}" if listed else "add a target to it first",
+    )
 
 
 def target_tool(file: Path, target: str, project: Path) -> CommandTool:
@@ -46,7 +62,7 @@ def target_tool(file: Path, target: str, project: Path) -> CommandTool:
     text = _text(file)
     if file.name == "package.json":
         return _script(file, relative, text, target)
-    targets = dict(re.findall(_RULE, text))
+    targets = _rules(text)
     if target not in targets:
         raise _no_target(file, target, targets)
     folder = relative.rpartition("/")[0]
@@ -74,10 +90,7 @@ def executable_tool(path: Path, project: Path) -> CommandTool:
 
 
 def _script(file: Path, relative: str, text: str, target: str) -> CommandTool:
-    try:
-        scripts = json.loads(text).get("scripts") or {}
-    except (ValueError, AttributeError):
-        raise RyeError(f"{file} is not JSON", hint="correct it") from None
+    scripts = _scripts(file, text)
     if target not in scripts:
         raise _no_target(file, target, scripts)
     folder = relative.rpartition("/")[0]
@@ -87,6 +100,18 @@ def _script(file: Path, relative: str, text: str, target: str) -> CommandTool:
     if folder:
         made.metadata["config"]["cwd"] = "{project_path}/" + folder
     return made
+
+
+def _rules(text: str) -> dict[str, str]:
+    return dict(re.findall(_RULE, text))
+
+
+def _scripts(file: Path, text: str) -> dict[str, Any]:
+    try:
+        scripts: dict[str, Any] = json.loads(text).get("scripts") or {}
+    except (ValueError, AttributeError):
+        raise RyeError(f"{file} is not JSON", hint="correct it") from None
+    return scripts
 
 
 def _command(name: str, program: str, args: list[str], about: str, pin: str) -> CommandTool:
@@ -109,14 +134,19 @@ def _comment_of(text: str, target: str) -> str:
     return above[1].strip().rstrip(".") if above is not None else ""
 
 
-def _no_target(file: Path, target: str, known: Any) -> RyeError:
-    names = [name for name in known if not name.startswith(".")]
+def _no_target(file: Path, target: str, known: Iterable[str]) -> RyeError:
+    names = _names(known)
     similar = closest(target, names)
     guess = f" (did you mean '{similar[0]}'?)" if similar else ""
     return RyeError(
         f"{file} has no target '{target}'{guess}",
-        hint=f"use one of {', '.join(names[:12])}" if names else "add it first",
+        hint=f"use one of {', '.join(names[:_LISTED])}" if names else "add it first",
     )
+
+
+def _names(known: Iterable[str]) -> list[str]:
+    """The targets that are meant to be called."""
+    return [name for name in known if not name.startswith(".")]
 
 
 def _inside(file: Path, project: Path) -> str:

@@ -165,6 +165,7 @@ def _below(
     files: dict[str, bytes] = {}
     executable = set()
     start = f"{reference.path}/" if reference.path else ""
+    is_file = False
     total = 0
     for name, content, runs in members:
         plain = name.removeprefix("./")
@@ -172,6 +173,7 @@ def _below(
         if start and not plain.startswith(start) and f"/{start}" in f"/{plain}":
             plain = start + plain.partition(f"/{start}")[2]
         if not plain.startswith(start) or not _is_inside(plain):
+            is_file = is_file or f"/{plain}".endswith(f"/{reference.path}")
             continue
         relative = plain[len(start) :]
         _check_size(name, len(content))
@@ -184,6 +186,12 @@ def _below(
                 f"{reference} has more than {MAX_FILES} files or {MAX_TOTAL} bytes",
                 hint="name a folder inside of it after #",
             )
+    if is_file and not files:
+        folder = reference.path.rpartition("/")[0]
+        raise RyeError(
+            f"{reference} is a file, and a source is a folder of tools",
+            hint=f"write #{folder}" if folder else "leave out the part after #",
+        )
     return files, frozenset(executable)
 
 

@@ -45,6 +45,9 @@ def reference_of(text: str, cwd: Path) -> Reference | None:
     Raises :class:`RyeError` for a URL or a path in it that cannot be used.
     """
     place, _, path = text.partition("#")
+    if "://" in place:
+        # git+https://…, as package installers write it.
+        place = place.removeprefix("git+")
     path = path.strip("/")
     if not {".", ".."}.isdisjoint(path.split("/")):
         raise RyeError(f"{path!r} leads out of the source", hint="name a folder inside of it")

@@ -154,9 +154,13 @@ def receipt_lines(file: str) -> list[str]:
     try:
         lines: list[str] = data.decode("ascii").removesuffix("\n").split("\n")
     except UnicodeDecodeError:
-        raise ReceiptError("this is not a receipt, or it was changed") from None
+        raise ReceiptError(
+            f"{file} is not a receipt, or it was changed", hint="use what `rye receipt` printed"
+        ) from None
     if lines == [""]:
-        raise ReceiptError("there is no receipt in the file")
+        raise ReceiptError(
+            f"there is no receipt in {file}", hint="make one with: rye receipt RUN > FILE"
+        )
     return lines
 
 

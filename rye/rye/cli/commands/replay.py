@@ -11,6 +11,7 @@ import click
 from rye.cli.invocation import Invocation
 from rye.cli.output.errors import OTHER
 from rye.cli.output.printing import echo, is_terminal, plain, print_json
+from rye.errors import ReceiptError
 
 if TYPE_CHECKING:
     from rye.history.comparison import Difference
@@ -82,7 +83,12 @@ def _recorded(run: str, invocation: Invocation) -> Recorded:
     if Path(run).is_file():
         from rye.cli.commands.receipt import receipt_lines
 
-        (line, *_) = receipt_lines(run)
+        line, *others = receipt_lines(run)
+        if others:
+            raise ReceiptError(
+                f"{run} has {1 + len(others)} receipts, and one can be replayed",
+                hint="pass a file with one line of it",
+            )
         return recorded_receipt(verify_receipt(line, Keys(context), context).receipt)
     with opened(context) as history:
         return recorded_run(history, history.find(run))

@@ -124,6 +124,7 @@ def _fields(record: Mapping[str, Any], kept: Sequence[str]) -> Iterator[tuple[st
     for process in (get("autopsy") or {}).get("processes", ()):
         yield "waited", f"{process['pid']} {process['command']}: {process['waits_for']}"
     yield "redacted", "yes" if get("redacted") else ""
+    yield "imported", "yes; this account cannot say whether it is true" if get("imported") else ""
 
 
 def _ending(outcome: str, code: int | None, signal: int | None, error: str | None = None) -> str:

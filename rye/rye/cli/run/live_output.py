@@ -11,6 +11,8 @@ import os
 import signal
 import sys
 
+from lilux.primitives.subprocess.output import output_bytes
+
 from rye.cli.output.printing import is_terminal, json_text, plain
 
 TYPE_CHECKING = False
@@ -133,13 +135,14 @@ class LiveOutput:
         else:
             self._open_lines.add(place)
         target.flush()
-        _write_all(target.fileno(), text.encode("utf-8", "backslashreplace"))
+        _write_all(target.fileno(), output_bytes(text))
 
 
 def _parsed(text: str) -> Any:
     import json
 
     try:
+        text.encode()  # fails for bytes that are not UTF-8, which are not JSON
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return _NO_VALUE

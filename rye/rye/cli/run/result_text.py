@@ -89,6 +89,23 @@ def notes_of(result: ExecutionResult) -> Iterator[str]:
         yield f"the call could not be recorded: {fault}"
 
 
+def files_of(result: ExecutionResult, project: str) -> Iterator[str]:
+    """Yield where the pictures, sounds and files are that the tool returned.
+
+    An agent gets the files themselves; see :mod:`rye.mcp.media`.
+    """
+    blocks = result.data.get("content") if isinstance(result.data, dict) else None
+    if not isinstance(blocks, list) or len(result.data) != 1:
+        return
+    import os.path
+
+    for block in blocks:
+        if not isinstance(block, dict) or block.get("type") not in ("image", "audio", "file"):
+            continue
+        if isinstance(block.get("path"), str):
+            yield f"{block['type']}: {os.path.join(project, block['path'])}"  # noqa: PTH118 - a text
+
+
 # Dry runs
 
 

@@ -16,6 +16,7 @@ from rye.cli.run.result_text import (
     exit_code_of,
     failure_text,
     fields_of,
+    files_of,
     notes_of,
     plan_lines,
 )
@@ -45,7 +46,7 @@ def run(request: RunRequest, invocation: Invocation) -> int:
             result, missing = _result(
                 request, invocation, interruption, output, running_time, details=details
             )
-            _show(request, result, missing, output)
+            _show(request, invocation, result, missing, output)
             if details is not None:
                 output.end_open_line()
                 details.ended(result)
@@ -165,7 +166,11 @@ def _report_interruption(end: Interrupted, interruption: Interruption, output: L
 
 
 def _show(
-    request: RunRequest, result: ExecutionResult, missing: list[str], output: LiveOutput
+    request: RunRequest,
+    invocation: Invocation,
+    result: ExecutionResult,
+    missing: list[str],
+    output: LiveOutput,
 ) -> None:
     if request.json:
         print_json(fields_of(result))
@@ -180,6 +185,8 @@ def _show(
     messages = [] if result.success else [failure_text(result)]
     # What a failed tool tried explains its failure, even to somebody who asked for silence.
     notes = [] if request.quiet and result.success else list(notes_of(result))
+    if result.success and not request.quiet:
+        notes += files_of(result, str(invocation.context.project_path))
     if missing:
         messages.append(f"not enforced for this call: {', '.join(missing)}")
     for message in (*messages, *notes):

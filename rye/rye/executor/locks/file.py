@@ -225,7 +225,7 @@ class LockfileResolver:
         if known is not None and known[0] == stamp:
             return known[1]
         try:
-            stored = StoredLock(path=Path(path), lockfile=self._decoded(Path(path)))
+            stored = StoredLock(path=Path(path), lockfile=self._decoded(Path(path), item_id))
         except FileNotFoundError:
             return None
         except LockfileError as error:
@@ -235,13 +235,17 @@ class LockfileResolver:
             self._loaded[path] = (stamp, stored)
         return stored
 
-    def _decoded(self, path: Path) -> Lockfile:
+    def _decoded(self, path: Path, item_id: str) -> Lockfile:
         data = self._manager.read(path)
         digest = sha256(data).hexdigest()
         known = self._disk_cache.recall(_FOLDER, digest)
         if isinstance(known, dict):
             return lockfile_from_json(known)
-        lockfile = self._manager.decode(data, path)
+        try:
+            lockfile = self._manager.decode(data, path)
+        except LockfileError:
+            _refuse_conflict(path, data, item_id)
+            raise
         self._disk_cache.keep(_FOLDER, digest, lockfile_to_json(lockfile))
         return lockfile
 
@@ -293,6 +297,19 @@ def _leftovers(folder: str, names: Sequence[str], item_id: str) -> LockLeftoverE
         hint="remove the outdated ones; or review the tool, and replace all of them with: "
         f"rye lock --update {shlex.quote(item_id)}",
     )
+
+
+def _refuse_conflict(path: Path, data: bytes, item_id: str) -> None:
+    """Raise ``LockCorruptError`` for a lockfile that a merge left undecided."""
+    import shlex
+
+    if re.search(rb"(?m)^<{7} ", data) is not None:
+        raise LockCorruptError(
+            f"lockfile {path}: has the marks of a merge conflict",
+            lockfile=path,
+            hint="merge the content of the tool, then sign and pin it with: "
+            f"rye sign --resolve {shlex.quote(item_id)}",
+        )
 
 
 def _refuse_other_tool(stored: StoredLock, item_id: str) -> None:

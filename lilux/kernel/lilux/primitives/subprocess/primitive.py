@@ -80,6 +80,7 @@ class SubprocessPrimitive:
         """Run ``config["command"]`` and wait for it and for every process that it started.
 
         ``on_output(stream, text)`` gets output while the job runs; it may be a coroutine function.
+        In its text, lone surrogates represent bytes that are not UTF-8, as in PEP 383.
         An invalid config gives a failed result that names the key. If the task is cancelled, the
         whole process tree is ended first; ``on_autopsy(autopsy)``, which must not raise, gets what
         its processes waited for, as ``SubprocessResult.autopsy`` has it after a timeout.

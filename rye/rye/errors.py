@@ -112,6 +112,12 @@ class NoMetadataError(ItemFormatError):
     """A file without metadata: a helper file, not an item."""
 
 
+class MergeConflictError(ItemFormatError):
+    """A file with the marks of a merge conflict; its author has to merge and sign it."""
+
+    decided_by_user = True
+
+
 class UnsafePathError(RyeError):
     """A path outside its space, or an item that is not a regular file."""
 

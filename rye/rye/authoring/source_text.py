@@ -14,7 +14,7 @@ from pathlib import Path
 from lilux.runtime.env_resolver.interpreters import which
 
 from rye.context import Context
-from rye.errors import ItemFormatError
+from rye.errors import ItemFormatError, MergeConflictError
 from rye.items.element import Metadata
 from rye.items.shebang import is_script_runtime
 
@@ -35,7 +35,7 @@ def refuse_conflicts(path: Path, content: bytes) -> None:
     found = re.search(_CONFLICT, content)
     if found is not None:
         line = content.count(b"\n", 0, found.start()) + 1
-        raise ItemFormatError(
+        raise MergeConflictError(
             path,
             "has the marks of a merge conflict",
             line=line,

@@ -63,12 +63,15 @@ class ToolDefinition(Record, frozen=True):
         return compute_integrity(dict(self.fields))
 
 
-def differences(pinned: ToolDefinition, offered: ToolDefinition | None) -> Iterator[str]:
-    """The lines that changed, as a person reads them."""
+def differences(
+    description: str, schema: Mapping[str, Any] | None, offered: ToolDefinition | None
+) -> Iterator[str]:
+    """The lines that changed since an item with this description and schema was signed."""
     if offered is None:
         yield "the server does not offer it any more"
         return
-    before, after = _lines(pinned), _lines(offered)
+    signed = {**offered.fields, "description": description, "inputSchema": schema}
+    before, after = _lines(ToolDefinition.of(signed)), _lines(offered)
     changed = [
         line
         for line in unified_diff(before, after, lineterm="", n=0)

@@ -206,15 +206,10 @@ async def _address(given: Imported, context: Context) -> dict[str, Any]:
 def _show_change(given: Imported, offered: ToolDefinition) -> None:
     from rye.items.metadata import parse_metadata
     from rye.items.reader import read_item
-    from rye.upstream.definition import ToolDefinition, differences
+    from rye.upstream.definition import differences
 
     metadata = parse_metadata(read_item(given.tool_path(offered.name), given.space.root))
-    known = {
-        **offered.fields,
-        "description": metadata.description,
-        "inputSchema": metadata.config_schema,
-    }
-    for line in differences(ToolDefinition.of(known), offered):
+    for line in differences(metadata.description, metadata.config_schema, offered):
         click.echo(f"         {plain(line)}")
 
 

@@ -1,4 +1,4 @@
-"""The channel of a tool: progress for whoever waits, and questions to the user.
+"""The channel of a tool: progress for the caller, and questions to the user.
 
 ``RYE_CHANNEL`` is the number of a descriptor, a socket. The tool writes JSON lines to it::
 

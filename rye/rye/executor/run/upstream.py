@@ -11,7 +11,7 @@ from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.channel import Progress, Question
 from rye.executor.run.outcome import Outcome
 from rye.spaces.ids import HTTP_CLIENT
-from rye.upstream.definition import ToolDefinition, differences
+from rye.upstream.definition import differences
 from rye.upstream.session import KeptServer, UpstreamResult
 
 if TYPE_CHECKING:
@@ -154,12 +154,7 @@ def upstream_outcome(result: UpstreamResult, chain: Sequence[ChainElement]) -> O
 
 def _change(result: UpstreamResult, tool: ChainElement) -> str:
     metadata = tool.metadata
-    known = {
-        **({} if result.offered is None else result.offered.fields),
-        "description": metadata.description,
-        "inputSchema": metadata.config_schema,
-    }
-    lines = list(differences(ToolDefinition.of(known), result.offered))
+    lines = list(differences(metadata.description, metadata.config_schema, result.offered))
     return "; ".join(lines) or "its title, its annotations or its answers have changed"
 
 

@@ -7,26 +7,23 @@
 3. The check of its copy in each call, in milliseconds.
 
 The calls alternate, and medians are compared.
-
-Usage: python bench/closures.py [rounds]
 """
 
 import asyncio
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.executor.run.prepare import Preparation, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye_project import Project
-from table import Row, finish
 
+from bench.table import Report, Row
+
+ROUNDS = 30
 COLD_LIMIT = 3.0
 COMPILED_LIMIT = 0.8
 CHECK_LIMIT_MS = 2.0
@@ -49,7 +46,7 @@ def source(lines: int) -> str:
     return HEAD + "".join(PART.format(n=number) for number in range(parts)) + MAIN
 
 
-async def measure(project: Project, rounds: int) -> list[Row]:
+async def compare(project: Project, rounds: int) -> Report:
     project.tool("bench/long.py", source(2000))
     samples: dict[str, list[float]] = {"bare": [], "compiled": [], "plain": [], "check": []}
     closures = project.user / ".ai/cache/closures"
@@ -94,7 +91,7 @@ async def measure(project: Project, rounds: int) -> list[Row]:
             preparation.copied(verified)
             samples["check"].append((time.perf_counter() - started) * 1000)
     bare, cold, plain, check = (statistics.median(one) for one in samples.values())
-    return [
+    rows = [
         Row(
             "cold Python tool of 2,000 lines ÷ python -c",
             cold / bare,
@@ -110,15 +107,10 @@ async def measure(project: Project, rounds: int) -> list[Row]:
         ),
         Row("check of its copy", check, CHECK_LIMIT_MS, unit=" ms"),
     ]
+    return Report(rows)
 
 
-def main() -> int:
-    """Run all measurements. Returns 1 if a limit was exceeded."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+def measure() -> Report:
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), shipped_system=True)
-        return finish(asyncio.run(measure(project, rounds)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return asyncio.run(compare(project, ROUNDS))

@@ -2,30 +2,25 @@
 
 Measured in one run, on one helper: the first and each later `/bin/true` of a profile, a connection
 with one byte in each direction, and a large transfer, each through the proxy and directly from an
-unconfined job. The servers are on the loopback interface. Exits with 1 if a limit is exceeded.
-
-Usage: python bench/confined_hosts.py
+unconfined job. The servers are on the loopback interface.
 """
 
 import json
 import os
 import socket
 import statistics
-import sys
 import tempfile
 import threading
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
-
-from confinement import TRUE, call, confinement
-from table import Row, alternating_medians, finish
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from confined_jobs import PYTHON
 from proc_client import ProcClient
+
+from bench.confinement import call, confinement
+from bench.programs import TRUE
+from bench.table import Report, Row, alternating_medians
 
 ROUNDS = 400
 PROFILES = 20
@@ -98,7 +93,7 @@ def first_starts(client: ProcClient, project: str) -> tuple[float, float]:
     return statistics.median(samples[0]), statistics.median(samples[1])
 
 
-def main() -> int:
+def measure() -> Report:
     with ExitStack() as stack:
         project = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory()))
         client = stack.enter_context(ProcClient(timeout=None))
@@ -106,8 +101,7 @@ def main() -> int:
         hosts = confinement(project, net=targets)
         report = client.exec(TRUE, confinement=hosts).header["confinement"]
         if report["enforced"].get("net") != "namespace and proxy":
-            print("not tried: this machine cannot enforce a list of hosts")
-            return 0
+            return Report([], missing={"lists of hosts": "this machine cannot enforce them"})
         without, with_hosts = first_starts(client, project)
         plain, none, listed = alternating_medians(
             ROUNDS,
@@ -116,15 +110,15 @@ def main() -> int:
             call(client, TRUE, confinement=hosts),
         )
 
-        def measure(how: str, **fields: Any) -> tuple[float, float]:
+        def transfer(how: str, **fields: Any) -> tuple[float, float]:
             answer = client.exec(PYTHON, "-c", JOB, *targets, how, **fields)
             assert answer.header["success"], answer.stderr
             latency, throughput = json.loads(answer.stdout)
             return latency, throughput
 
-        direct, proxied = measure("direct"), measure("proxied", confinement=hosts)
+        direct, proxied = transfer("direct"), transfer("proxied", confinement=hosts)
     added = proxied[0] - direct[0]
-    return finish(
+    return Report(
         [
             Row("first job, added by the list", with_hosts - without, 15, unit=" ms",
                 detail=f"{with_hosts:.1f} / {without:.1f} ms"),
@@ -136,7 +130,3 @@ def main() -> int:
                 detail=f"{proxied[1]:.0f} / {direct[1]:.0f} MiB/s"),
         ]
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,33 +3,28 @@
 Measured in one run, on one helper: `/bin/true` plain, confined, with a private folder and with
 limits. A second helper cannot create namespaces, so its jobs are confined by Landlock and seccomp
 alone. Then a call of `rye/bash/bash`, and of a copy of it that declares no permissions, by one
-executor. Exits with 1 if a limit is exceeded.
-
-Usage: python bench/confinement.py
+executor.
 """
 
 import asyncio
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from table import Row, alternating_medians, finish
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
-
 from proc_client import ProcClient, find_binary
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.items.strict_yaml import load_mapping
 from rye_project import Project
 
+from bench.programs import TRUE
+from bench.table import Report, Row, Samples, alternating_medians
+
 ROUNDS = 600
-TRUE = "/bin/true"
 WITHOUT_NAMESPACES = """#!/bin/sh
 exec unshare --user --map-root-user sh -c '
 for kind in user mnt net; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done
@@ -62,34 +57,49 @@ def call(client: ProcClient, *command: str, **fields: Any) -> Callable[[], None]
     return make
 
 
-def main() -> int:
+def measure() -> Report:
     with ExitStack() as stack:
         project = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory()))
         base = confinement(project)
         full = stack.enter_context(ProcClient(timeout=None))
         report = full.exec(TRUE, confinement=base).header["confinement"]
-        print("enforced:", ", ".join(f"{part} by {by}" for part, by in report["enforced"].items()))
+        enforced = ", ".join(f"{part} by {by}" for part, by in report["enforced"].items())
         # In pairs: a call that follows one of another kind finds colder caches.
         plain = call(full, TRUE)
         usual, confined = alternating_medians(ROUNDS, plain, call(full, TRUE, confinement=base))
         detail = f"{confined:.0f} / {usual:.0f} µs"
         rows = [Row("confined ÷ plain", confined / usual, 1.20, detail=detail)]
-        rows += landlock_and_seccomp(stack, project)
+        samples = {"not confined": usual, "confined by Lilux": confined}
+        missing = {}
+        if alone := landlock_and_seccomp(stack, project):
+            before, after = alone
+            rows.append(Row("by Landlock and seccomp alone ÷ plain", after / before, 1.15))
+        else:
+            missing["Landlock and seccomp alone"] = "this machine has no user namespaces"
         variants: list[tuple[str, dict[str, Any]]] = [
-            ("with private folders ÷ plain", {"tmp": ["TMPDIR", "HOME"]}),
-            ("with limits ÷ plain", {"limits": {"memory": 1 << 29, "cpu": 60, "processes": 64}}),
+            ("with private folders", {"tmp": ["TMPDIR", "HOME"]}),
+            ("with limits", {"limits": {"memory": 1 << 29, "cpu": 60, "processes": 64}}),
         ]
         for what, more in variants:
             special = call(full, TRUE, confinement=confinement(project, **more))
             before, after = alternating_medians(ROUNDS, plain, special)
-            rows.append(Row(what, after / before, 1.25))
-        rows += bubblewrap(full, confined)
+            rows.append(Row(f"{what} ÷ plain", after / before, 1.25))
+            samples[f"confined, {what}"] = after
+        if shutil.which("bwrap"):
+            wrapped = call(full, "bwrap", "--unshare-all", "--ro-bind", "/", "/", TRUE)
+            before, after = alternating_medians(ROUNDS // 4, plain, wrapped)
+            detail = f"{after:.0f} / {confined:.0f} µs; bubblewrap adds {after - before:.0f}"
+            rows.append(Row("by bubblewrap ÷ confined", after / confined, 5, True, detail=detail))
+            samples["confined by bubblewrap"] = after
+        else:
+            missing["confined by bubblewrap"] = "not installed"
         rows += bash_tool(Path(project))
-    return finish(rows)
+    in_ms = {name: value / 1000 for name, value in samples.items()}
+    return Report(rows, {"/bin/true": Samples("ms", in_ms)}, missing, [f"enforced: {enforced}"])
 
 
-def landlock_and_seccomp(stack: ExitStack, project: str) -> list[Row]:
-    """Measure a helper that cannot create namespaces."""
+def landlock_and_seccomp(stack: ExitStack, project: str) -> list[float] | None:
+    """Return the durations of a plain and a confined job of a helper without namespaces."""
     script = Path(project) / "without-namespaces"
     script.write_text(WITHOUT_NAMESPACES.replace("BINARY", find_binary()))
     script.chmod(0o755)
@@ -97,22 +107,9 @@ def landlock_and_seccomp(stack: ExitStack, project: str) -> list[Row]:
     confined = call(helper, TRUE, confinement=confinement(project))
     try:
         confined()
-    except (AssertionError, OSError, EOFError) as error:
-        print(f"not tried: Landlock and seccomp alone ({error})")
-        return []
-    before, after = alternating_medians(ROUNDS, call(helper, TRUE), confined)
-    return [Row("by Landlock and seccomp alone ÷ plain", after / before, 1.15)]
-
-
-def bubblewrap(helper: ProcClient, ours: float) -> list[Row]:
-    """Compare a job that bubblewrap starts with one of ours, which takes ``ours``."""
-    if not shutil.which("bwrap"):
-        print("not tried: bubblewrap (not installed)")
-        return []
-    wrapped = call(helper, "bwrap", "--unshare-all", "--ro-bind", "/", "/", TRUE)
-    before, after = alternating_medians(ROUNDS // 4, call(helper, TRUE), wrapped)
-    detail = f"{after:.0f} / {ours:.0f} µs; bubblewrap adds {after - before:.0f}"
-    return [Row("by bubblewrap ÷ confined", after / ours, 5, True, detail=detail)]
+    except (AssertionError, OSError, EOFError):
+        return None
+    return alternating_medians(ROUNDS, call(helper, TRUE), confined)
 
 
 def bash_tool(folder: Path) -> list[Row]:
@@ -137,7 +134,3 @@ def bash_tool(folder: Path) -> list[Row]:
         runner.run(executor.aclose())
     detail = f"{confined:.0f} / {free:.0f} µs"
     return [Row("rye/bash/bash confined ÷ unconfined", confined / free, 1.10, detail=detail)]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,23 +7,15 @@
 4. Signing and verifying a receipt, for information.
 
 Calls alternate, and medians are compared.
-
-Usage: python bench/history.py [rounds] [runs]
 """
 
 import asyncio
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.history.envelope import opened, sealed
@@ -33,31 +25,23 @@ from rye.recording.rows import insert
 from rye.recording.run_ids import new_run_id
 from rye.trust.signer import Signer
 from rye_project import SUBPROCESS, Project
-from table import Row, alternating_medians, finish
 
+from bench.programs import HELLO, RYE, caller
+from bench.table import Report, Row, alternating_medians
+
+ROUNDS = 40
+RUNS = 1_000_000
 WARM_LIMIT = 1.05
 RUN_LIMIT = 1.03
 PAGE_LIMIT_MS = 100.0
 STATS_LIMIT_MS = 1000.0
 TOOLS = 40
 
-RYE = str(Path(sys.executable).with_name("rye"))
-TOOL = """\
-#!/usr/bin/env bash
-# /// rye
-# version = "1.0.0"
-# tool_type = "bash"
-# executor_id = "rye/core/runtimes/bash_runtime"
-# description = "A tool that the benchmark runs."
-# ///
-echo hello
-"""
-
 
 def project_with(folder: Path, *, history: bool) -> Project:
     project = Project(folder, shipped_system=True)
     project.settings(history={"enabled": history}, permissions={"unenforced": "allow"})
-    project.tool("bench/hello.sh", TOOL)
+    project.tool("bench/hello.sh", HELLO)
     project.yaml("bench/true", executor_id=SUBPROCESS, config={"command": "/bin/true"})
     return project
 
@@ -83,16 +67,6 @@ async def warm(on: Project, off: Project, rounds: int) -> tuple[float, float]:
     measured = taken[50:]
     without = statistics.median([off for _, off in measured])
     return without, statistics.median([on - off for on, off in measured])
-
-
-def caller(project: Project, *argv: str) -> Callable[[], None]:
-    environ = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    environ |= {"HOME": str(project.user), "USER_SPACE": str(project.user)}
-
-    def call() -> None:
-        subprocess.run(argv, cwd=project.path, env=environ, capture_output=True, check=True)
-
-    return call
 
 
 def fill(project: Project, runs: int) -> int:
@@ -156,7 +130,7 @@ def receipts(rounds: int) -> str:
     return f"sign a receipt {sign:.0f} µs, verify {verify:.0f} µs"
 
 
-def measure(folder: Path, rounds: int, runs: int) -> list[Row]:
+def compare(folder: Path, rounds: int, runs: int) -> list[Row]:
     on, off = project_with(folder / "on", history=True), project_with(folder / "off", history=False)
     without, added = asyncio.run(warm(on, off, rounds * 50))
     run_on, run_off = alternating_medians(
@@ -198,13 +172,6 @@ def measure(folder: Path, rounds: int, runs: int) -> list[Row]:
     ]
 
 
-def main() -> int:
-    """Run all measurements. Returns 1 if a limit was exceeded."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-    runs = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
+def measure() -> Report:
     with tempfile.TemporaryDirectory() as folder:
-        return finish(measure(Path(folder), rounds, runs))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return Report(compare(Path(folder), ROUNDS, RUNS))

@@ -1,10 +1,7 @@
 """lilux-proc, through a minimal client, against the standard library of Python.
 
 Measured in one run: `/bin/true` one at a time and many at once, 100 MB of output, a caller with
-much memory, an autopsy of 50 processes, and the memory of the helper. Exits with 1 if a limit is
-exceeded.
-
-Usage: python bench/proc.py
+much memory, an autopsy of 50 processes, and the memory of the helper.
 """
 
 import asyncio
@@ -13,17 +10,14 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
-
-from table import Row, alternating_medians, finish
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from proc_client import ProcClient
 from processes import helper_processes
 
+from bench.programs import TRUE, asyncio_call
+from bench.table import Report, Row, alternating_medians
+
 ROUNDS = 400
-TRUE = "/bin/true"
 OUTPUT = 100_000_000
 MIB = 1024 * 1024
 
@@ -46,14 +40,6 @@ def spawn_with_pipes() -> None:
             pass
         os.close(fd)
     os.waitpid(pid, 0)
-
-
-async def asyncio_call(*command: str) -> bytes:
-    pipe = asyncio.subprocess.PIPE
-    null = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*command, stdin=null, stdout=pipe, stderr=pipe)
-    out, _ = await process.communicate()
-    return out
 
 
 def one_at_a_time(client: ProcClient, loop: asyncio.AbstractEventLoop) -> list[Row]:
@@ -146,7 +132,8 @@ def caller(mebibytes: int) -> None:
 
 def large_caller() -> list[Row]:
     def start(mebibytes: int) -> "subprocess.Popen[str]":
-        command = [sys.executable, __file__, "caller", str(mebibytes)]
+        code = f"import sys; sys.path = {sys.path!r}; import bench.proc as p; p.caller({mebibytes})"
+        command = [sys.executable, "-c", code]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1)
 
@@ -206,17 +193,10 @@ def autopsy(client: ProcClient) -> list[Row]:
     return [Row("autopsy of 50 processes", statistics.median(took), 50, unit=" ms")]
 
 
-def main() -> int:
+def measure() -> Report:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     with ProcClient(timeout=None) as client:
         rows = one_at_a_time(client, loop) + many_at_once(client, loop)
         rows += much_output(client, loop) + stubborn_job(client) + autopsy(client)
-    return finish([*rows, *large_caller(), *memory()])
-
-
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["caller"]:
-        caller(int(sys.argv[2]))
-    else:
-        sys.exit(main())
+    return Report([*rows, *large_caller(), *memory()])

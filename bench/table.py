@@ -1,9 +1,21 @@
-"""A table of measurements and their limits."""
+"""What a benchmark returns, and how durations are measured.
+
+A benchmark is a module of this package that is named in ``bench/registry.py``. The first line of
+its docstring says what it measures, and its function ``measure`` returns a :class:`Report`::
+
+    def measure() -> Report:
+        ours, theirs = alternating_medians(400, call_ours, call_theirs)
+        return Report([Row("ours ÷ theirs", ours / theirs, limit=1.2)])
+
+A peer that is not installed goes into ``Report.missing``; it is no failure.
+"""
+
+from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -21,19 +33,40 @@ class Row:
     def within_limit(self) -> bool:
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
+    @property
+    def shown_value(self) -> str:
+        return f"{self.value:.2f}{self.unit}"
+
+    @property
+    def shown_limit(self) -> str:
+        return f"{'≥' if self.at_least else '≤'} {self.limit:g}{self.unit}"
+
     def __str__(self) -> str:
-        sign = "≥" if self.at_least else "≤"
         verdict = "ok" if self.within_limit else "FAILED"
-        value = f"{self.value:.2f}{self.unit}"
-        limit = f"{sign} {self.limit:g}{self.unit}"
-        return f"{self.what:44} {value:>10}  {limit:9} {verdict:7} {self.detail}".rstrip()
+        figures = f"{self.shown_value:>10}  {self.shown_limit:9} {verdict:7}"
+        return f"{self.what:44} {figures} {self.detail}".rstrip()
 
 
-def finish(rows: Sequence[Row]) -> int:
-    """Print the rows. Returns 1 if a limit was exceeded."""
-    for row in rows:
-        print(row)
-    return 0 if all(row.within_limit for row in rows) else 1
+@dataclass(frozen=True)
+class Samples:
+    """Figures of one kind that a picture shows side by side.
+
+    A value is a figure for a bar, or a mapping of sizes to figures for a line.
+    """
+
+    unit: str
+    values: Mapping[str, float | Mapping[int, float]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a benchmark found."""
+
+    rows: Sequence[Row]
+    samples: Mapping[str, Samples] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Each peer that could not be measured here, with the reason."""
+    notes: Sequence[str] = ()
 
 
 def alternating_medians(rounds: int, *calls: Callable[[], object]) -> list[float]:
@@ -43,6 +76,18 @@ def alternating_medians(rounds: int, *calls: Callable[[], object]) -> list[float
         for taken, call in zip(samples, calls, strict=True):
             started = time.perf_counter_ns()
             call()
+            if turn >= rounds // 10:
+                taken.append((time.perf_counter_ns() - started) / 1000)
+    return [statistics.median(taken) for taken in samples]
+
+
+async def alternating_async(rounds: int, *calls: Callable[[], Awaitable[object]]) -> list[float]:
+    """Do the same for coroutines in the running event loop."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for turn in range(rounds + rounds // 10):
+        for taken, call in zip(samples, calls, strict=True):
+            started = time.perf_counter_ns()
+            await call()
             if turn >= rounds // 10:
                 taken.append((time.perf_counter_ns() - started) / 1000)
     return [statistics.median(taken) for taken in samples]

@@ -5,10 +5,8 @@
 3. 64 calls at once: throughput of the warm tool that imports httpx2 ÷ that of the cold one.
 
 All checks are enabled in both. The calls alternate, and the medians are compared. The floors of the
-machine are printed from the same run: ``posix_spawn`` of ``/bin/true``, and a bare fork server that
-has imported httpx2.
-
-Usage: python bench/warm.py [rounds]
+machine are reported from the same run: ``posix_spawn`` of ``/bin/true``, and a bare fork server
+that has imported httpx2.
 """
 
 import asyncio
@@ -18,16 +16,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
 from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import Project
-from table import Row, finish
+
+from bench.programs import TRUE, asyncio_call
+from bench.table import Report, Row, Samples
 
 HEAD = '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
 BASH = "rye/bash/bash"
+ROUNDS = 50
 AT_ONCE = 64
 IMPORT_LIMIT = 0.1
 EMPTY_LIMIT = 2.0
@@ -45,11 +45,11 @@ while sys.stdin.buffer.raw.read(1):
 """
 
 
-def floors(rounds: int) -> None:
-    """Print what the machine needs at least."""
+def floors(rounds: int) -> list[str]:
+    """Return what the machine needs at least."""
 
     def spawn() -> None:
-        os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+        os.waitpid(os.posix_spawn(TRUE, ["true"], {}), 0)
 
     to_server, from_server = os.pipe(), os.pipe()
     actions = [
@@ -64,15 +64,17 @@ def floors(rounds: int) -> None:
         os.read(from_server[0], 1)
 
     fork()
+    notes = []
     for name, call in (("posix_spawn of /bin/true", spawn), ("a bare fork server", fork)):
         taken = []
         for _ in range(rounds):
             started = time.perf_counter()
             call()
             taken.append((time.perf_counter() - started) * 1000)
-        print(f"floor: {name:26} {statistics.median(taken):6.2f} ms (minimum {min(taken):.2f})")
+        notes.append(f"floor: {name} {statistics.median(taken):.2f} ms (minimum {min(taken):.2f})")
     os.kill(server, 9)
     os.waitpid(server, 0)
+    return notes
 
 
 async def milliseconds(call: Callable[[], Awaitable[object]]) -> float:
@@ -82,7 +84,7 @@ async def milliseconds(call: Callable[[], Awaitable[object]]) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-async def measure(project: Project, rounds: int) -> list[Row]:
+async def compare(project: Project, rounds: int) -> Report:
     """Make the calls, alternating."""
     cold_executor = PrimitiveExecutor(context=project.context, warm=False)
     warm_executor = PrimitiveExecutor(context=project.context, warm=lambda _: True)
@@ -101,19 +103,26 @@ async def measure(project: Project, rounds: int) -> list[Row]:
                 await warm._warmth.pool.settled()
         kinds = {
             "imports cold": (cold, "imports"),
+            "empty cold": (cold, "empty"),
             "imports warm": (warm, "imports"),
             "empty warm": (warm, "empty"),
             "bash": (warm, BASH),
         }
-        taken: dict[str, list[float]] = {name: [] for name in kinds}
+        plain = {"python -c pass": "pass", "python -c 'import httpx2'": "import httpx2"}
+        taken: dict[str, list[float]] = {name: [] for name in [*kinds, *plain]}
         for turn in range(rounds + 2):
             for name, (executor, tool) in kinds.items():
                 # Cold calls take long: fewer of them are enough.
-                if name == "imports cold" and turn % 5:
+                if executor is cold and turn % 5:
                     continue
                 duration = await milliseconds(lambda e=executor, t=tool: run(e, t))  # type: ignore[misc]
                 if turn > 1:
                     taken[name].append(duration)
+            for name, code in plain.items() if turn % 5 == 0 else ():
+                started = time.perf_counter()
+                await asyncio_call(sys.executable, "-c", code)
+                if turn > 1:
+                    taken[name].append((time.perf_counter() - started) * 1000)
     at_once = {}
     for name, warmth in (("warm", lambda _: True), ("cold", False)):
         async with PrimitiveExecutor(context=project.context, warm=warmth) as executor:
@@ -130,7 +139,7 @@ async def measure(project: Project, rounds: int) -> list[Row]:
         return ", ".join(f"{one} {median[one]:.1f} ms (min {min(taken[one]):.1f})" for one in names)
 
     each = {name: duration / AT_ONCE for name, duration in at_once.items()}
-    return [
+    rows = [
         Row(
             "warm ÷ cold, import httpx2",
             median["imports warm"] / median["imports cold"],
@@ -151,18 +160,24 @@ async def measure(project: Project, rounds: int) -> list[Row]:
             detail=f"warm {each['warm']:.1f} ms each, cold {each['cold']:.1f} ms each",
         ),
     ]
+    empty = {
+        "warm": median["empty warm"],
+        "cold": median["empty cold"],
+        "python -c pass": median["python -c pass"],
+    }
+    imports = {
+        "warm": median["imports warm"],
+        "cold": median["imports cold"],
+        "python -c 'import httpx2'": median["python -c 'import httpx2'"],
+    }
+    return Report(rows, {"empty": Samples("ms", empty), "imports": Samples("ms", imports)})
 
 
-def main(rounds: int) -> int:
-    """Measure, and print the table."""
+def measure() -> Report:
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), shipped_system=True)
         (project.path / ".venv").symlink_to(sys.prefix)
         project.tool("empty.py", f"{HEAD}def main():\n    return 1\n")
         project.tool("imports.py", f"{HEAD}import httpx2\ndef main():\n    return 1\n")
-        floors(rounds)
-        return finish(asyncio.run(measure(project, rounds)))
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 50))
+        notes = floors(ROUNDS)
+        return replace(asyncio.run(compare(project, ROUNDS)), notes=notes)

@@ -3,22 +3,24 @@
 `rye list` is timed as a whole process, with its index on disk; the two projects alternate. A search
 is timed in this process, on a catalogue that has checked its files, and compared with a start of
 the interpreter in alternation, so that the load of the machine cancels out. The duration of the
-first list, which reads every file, and of the check of all files are printed as well.
+first list, which reads every file, and of the check of all files are reported.
 """
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from rye.catalogue.catalogue import Catalogue
 from rye.catalogue.search import search
 from rye.context import Context
-from table import Row, alternating_medians, finish
+
+from bench.programs import RYE, installed_environ
+from bench.table import Report, Row, alternating_medians
 
 LIST_LIMIT = 2.0
 SEARCH_LIMIT = 3.0
@@ -65,14 +67,11 @@ def project(root: Path, count: int) -> Context:
 
 def listed(context: Context) -> float:
     """Return the duration of one `rye list` in milliseconds."""
-    environ = {
-        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
-    }
-    command = [sys.executable, "-m", "rye", "-C", str(context.project_path), "list"]
+    command = [RYE, "-C", str(context.project_path), "list"]
     started = time.perf_counter()
     done = subprocess.run(
         command,
-        env=environ | {"USER_SPACE": str(context.user_space)},
+        env=installed_environ(context.user_space),
         stdout=subprocess.PIPE,
         check=True,
     )
@@ -97,7 +96,7 @@ def start_python() -> None:
     subprocess.run([sys.executable, "-c", "pass"], check=True)
 
 
-def search_rows(context: Context) -> list[Row]:
+def searches(context: Context) -> Report:
     catalogue = Catalogue(context)
     catalogue.summaries()
     index = catalogue._fresh()
@@ -109,18 +108,12 @@ def search_rows(context: Context) -> list[Row]:
         detail = f"{taken / 1000:.0f} / {start / 1000:.0f} ms; first hit {query()[0].entry.item_id}"
         what = f"{words!r} in 10,000 ÷ python"
         rows.append(Row(what, taken / start, SEARCH_LIMIT, detail=detail))
-    print(f"check of 10,000 files: {check / 1000:.0f} ms")
-    return rows
+    return Report(rows, notes=[f"check of 10,000 files: {check / 1000:.0f} ms"])
 
 
-def main() -> int:
-    """Run all measurements. Returns 1 if a limit was exceeded."""
+def measure() -> Report:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
-        rows = [list_row(project(root / "few", 10), project(root / "many", 1000))]
-        rows += search_rows(project(root / "most", 10_000))
-    return finish(rows)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        listing = list_row(project(root / "few", 10), project(root / "many", 1000))
+        found = searches(project(root / "most", 10_000))
+    return replace(found, rows=[listing, *found.rows])

@@ -8,31 +8,28 @@
 
 Everything is measured in several runs. The median of the runs is compared with the limit, so that a
 single noisy run does not matter; the smallest and the largest value are printed as well.
-
-Usage: python bench/rye_execute.py [rounds in each run]
 """
 
 import asyncio
 import gc
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
-
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.executor.run.prepare import CallOptions, Preparation
 from rye_project import SUBPROCESS, Project
-from table import Row, finish
+
+from bench.programs import TRUE, asyncio_call
+from bench.table import Report, Row, alternating_async
 
 WARM_LIMIT = 1.0
 COLD_LIMIT_MS = 5.0
 GROWTH_LIMIT = 4.0
 RUNS = 5
-WARM_UP = 20
+ROUNDS = 150
 
 
 def make_chain(project: Project, name: str, elements: int) -> str:
@@ -44,37 +41,17 @@ def make_chain(project: Project, name: str, elements: int) -> str:
             executor_id=f"bench/{name}{step + 1}",
             config_schema={"type": "object", "properties": {"word": {"type": "string"}}},
         )
-    project.yaml(f"bench/{name}{last}", executor_id=SUBPROCESS, config={"command": "/bin/true"})
+    project.yaml(f"bench/{name}{last}", executor_id=SUBPROCESS, config={"command": TRUE})
     return f"bench/{name}0"
 
 
-async def seconds(call: Callable[[], Awaitable[object]]) -> float:
-    started = time.perf_counter()
-    await call()
-    return time.perf_counter() - started
-
-
 async def medians(rounds: int, *calls: Callable[[], Awaitable[object]]) -> list[float]:
-    """Return the median of each in ms, alternating; the first rounds are a warm-up."""
-    samples: list[list[float]] = [[] for _ in calls]
+    """Return the median of each in ms."""
     gc.collect()
-    for turn in range(rounds + WARM_UP):
-        for call, taken in zip(calls, samples, strict=True):
-            duration = await seconds(call)
-            if turn >= WARM_UP:
-                taken.append(duration * 1000)
-    return [statistics.median(taken) for taken in samples]
+    return [taken / 1000 for taken in await alternating_async(rounds, *calls)]
 
 
-async def bare() -> None:
-    process = await asyncio.create_subprocess_exec(
-        "/bin/true", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    await process.communicate()
-    assert process.returncode == 0
-
-
-async def measure(project: Project, rounds: int) -> list[Row]:
+async def compare(project: Project, rounds: int) -> list[Row]:
     three = make_chain(project, "three", 3)
     ten = make_chain(project, "ten", 10)
     time.sleep(0.1)  # noqa: ASYNC251 - folders that just changed are not cached
@@ -97,7 +74,7 @@ async def measure(project: Project, rounds: int) -> list[Row]:
         few = max(rounds // 5, 20)
         samples: list[list[float]] = [[] for _ in range(5)]
         for _ in range(RUNS):
-            ours, theirs = await medians(rounds, lambda: run(three), bare)
+            ours, theirs = await medians(rounds, lambda: run(three), lambda: asyncio_call(TRUE))
             cold_3, cold_10 = await medians(few, lambda: cold(three), lambda: cold(ten))
             checks_3, checks_10 = await medians(rounds, lambda: plan(three), lambda: plan(ten))
             run_3, run_10 = await medians(rounds // 2, lambda: run(three), lambda: run(ten))
@@ -129,13 +106,7 @@ def row(what: str, runs: list[float], limit: float, note: str = "", unit: str = 
     return Row(what, statistics.median(runs), limit, unit=unit, detail=detail)
 
 
-def main() -> int:
-    """Run all measurements. Returns 1 if a limit was exceeded."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 150
+def measure() -> Report:
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), shipped_system=True)
-        return finish(asyncio.run(measure(project, rounds)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return Report(asyncio.run(compare(project, ROUNDS)))

@@ -1,36 +1,34 @@
-"""`rye mcp` over stdio against a bare server of the official SDK, which has one static tool.
+"""`rye mcp` over stdio against servers of the official SDK and of FastMCP with one static tool.
 
 1. The time from the start of the process to the answer of the first ``tools/list``, alternating;
    ratio of the medians.
 2. The memory (RSS) of the server process after a call, when nothing is loaded any more. Memory of
    the processes that it starts is not included.
 3. A call of ``/bin/true`` through ``execute`` over stdio, minus the same call by an executor in
-   this process, alternating with a trivial call of the bare server; ratio of the medians.
+   this process, alternating with a trivial call of the SDK's server; ratio of the medians.
 
 The last is measured twice: for a client that gets log messages, and for one that has set its
 level so that it gets none.
-
-Usage: python bench/rye_mcp.py [starts] [calls]
 """
 
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
-
 from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import Project
-from table import Row, finish
 
+from bench.peers import PeerMissingError, python_of
+from bench.programs import RYE, installed_environ
+from bench.table import Report, Row, Samples, alternating_medians
+
+STARTS, CALLS = 9, 150
 START_LIMIT = 0.25
 MEMORY_LIMIT = 0.6
 CALL_LIMIT = 1.5
@@ -57,18 +55,32 @@ async def main():
 
 asyncio.run(main())
 """
+FAST = """
+from fastmcp import FastMCP
+
+server = FastMCP("fast")
+
+@server.tool
+def trivial() -> str:
+    return "hi"
+
+server.run(show_banner=False)
+"""
+OURS, SDK, FASTMCP = "rye mcp", "server of the MCP SDK", "server of FastMCP"
 
 
 class Session:
     """A minimal client."""
 
-    def __init__(
-        self, argv: list[str], environ: dict[str, str], call: str = "", **arguments: Any
-    ) -> None:
+    def __init__(self, argv: list[str], environ: dict[str, str]) -> None:
         self._next = 0
         started = time.perf_counter()
         self._process = subprocess.Popen(
-            argv, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            argv,
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         client_info = {"name": "bench", "version": "1"}
         self.ask(
@@ -77,8 +89,6 @@ class Session:
         self._send(method="notifications/initialized")
         assert self.ask("tools/list")["tools"]
         self.start_seconds = time.perf_counter() - started
-        if call:
-            self.call(call, **arguments)
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         self._next += 1
@@ -90,7 +100,7 @@ class Session:
                 result: dict[str, Any] = message["result"]
                 return result
 
-    def call(self, name: str, **arguments: Any) -> None:
+    def call(self, name: str, arguments: dict[str, Any]) -> None:
         result = self.ask("tools/call", name=name, arguments=arguments)
         assert not result.get("isError"), result
 
@@ -110,44 +120,42 @@ class Session:
         self._process.stdin.flush()
 
 
-def alternating(rounds: int, *calls: Callable[[], object]) -> list[float]:
-    """Return the median of each in ms; the first rounds are a warm-up."""
-    samples: list[list[float]] = [[] for _ in calls]
-    for turn in range(rounds + rounds // 5):
-        for call, taken in zip(calls, samples, strict=True):
-            started = time.perf_counter()
-            call()
-            if turn >= rounds // 5:
-                taken.append((time.perf_counter() - started) * 1000)
-    return [statistics.median(taken) for taken in samples]
+class Servers:
+    """The commands of the servers, by name."""
+
+    def __init__(self, commands: dict[str, list[str]], environ: dict[str, str]) -> None:
+        self.commands = commands
+        self._environ = environ
+
+    def session(self, name: str) -> Session:
+        return Session(self.commands[name], self._environ)
+
+    def call_of(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Return a tool of the server that does nothing, and its arguments."""
+        return ("execute", {"item_id": "bench/true"}) if name == OURS else ("trivial", {})
 
 
-def starts(times: int, ours: list[str], bare: list[str], environ: dict[str, str]) -> Row:
-    """Measure the start; the first start of each only fills the caches."""
-    samples: tuple[list[float], list[float]] = ([], [])
+def starts(times: int, servers: Servers) -> dict[str, float]:
+    """Return the median start of each in ms; the first start of each only fills the caches."""
+    samples: dict[str, list[float]] = {name: [] for name in servers.commands}
     for turn in range(times + 1):
-        for argv, taken in zip((ours, bare), samples, strict=True):
-            session = Session(argv, environ)
+        for name in servers.commands:
+            session = servers.session(name)
             session.close()
             if turn:
-                taken.append(session.start_seconds * 1000)
-    mine, theirs = map(statistics.median, samples)
-    detail = f"{mine:.0f} / {theirs:.0f} ms, medians of {times}"
-    return Row("start to first list ÷ bare server", mine / theirs, START_LIMIT, detail=detail)
+                samples[name].append(session.start_seconds * 1000)
+    return {name: statistics.median(taken) for name, taken in samples.items()}
 
 
-def memory(ours: list[str], bare: list[str], environ: dict[str, str]) -> Row:
-    """Measure the memory; a first session fills the caches on disk."""
-    Session(ours, environ, "execute", item_id="bench/true").close()
-    sessions = (
-        Session(ours, environ, "execute", item_id="bench/true"),
-        Session(bare, environ, "trivial"),
-    )
-    mine, theirs = (settled(session) for session in sessions)
-    for session in sessions:
+def memory(servers: Servers) -> dict[str, float]:
+    """Return the memory of each after a call in MiB; a first session fills the caches on disk."""
+    taken = {}
+    for name in [*servers.commands, *servers.commands]:
+        session = servers.session(name)
+        session.call(*servers.call_of(name))
+        taken[name] = settled(session) / 1024
         session.close()
-    detail = f"{mine / 1024:.0f} / {theirs / 1024:.0f} MiB"
-    return Row("memory after a call ÷ bare server", mine / theirs, MEMORY_LIMIT, detail=detail)
+    return taken
 
 
 def settled(session: Session) -> int:
@@ -161,34 +169,32 @@ def settled(session: Session) -> int:
     return before
 
 
-def calls(
-    times: int, ours: list[str], bare: list[str], environ: dict[str, str], project: Project
-) -> list[Row]:
+def calls(times: int, servers: Servers, project: Project) -> list[Row]:
     loop = asyncio.new_event_loop()
     executor = PrimitiveExecutor(context=project.context)
-    rye, other = Session(ours, environ), Session(bare, environ)
+    rye, other = servers.session(OURS), servers.session(SDK)
 
     def direct() -> None:
         result = loop.run_until_complete(executor.execute("bench/true", {}))
         assert result.success, result.error
 
-    def measure(what: str) -> Row:
+    def overhead(what: str) -> Row:
         ratios = []
         for _ in range(RUNS):
-            mine, tool, theirs = alternating(
+            mine, tool, theirs = alternating_medians(
                 times,
-                lambda: rye.call("execute", item_id="bench/true"),
+                lambda: rye.call(*servers.call_of(OURS)),
                 direct,
-                lambda: other.call("trivial"),
+                lambda: other.call(*servers.call_of(SDK)),
             )
             ratios.append((mine - tool) / theirs)
-        detail = f"last {mine:.2f} - {tool:.2f} ms, bare {theirs:.2f} ms"
+        detail = f"last {mine / 1000:.2f} - {tool / 1000:.2f} ms, bare {theirs / 1000:.2f} ms"
         return Row(what, statistics.median(ratios), CALL_LIMIT, detail=detail)
 
     try:
-        with_logs = measure("overhead of a call ÷ trivial call, with logs")
+        with_logs = overhead("overhead of a call ÷ trivial call, with logs")
         rye.ask("logging/setLevel", level="error")
-        return [with_logs, measure("overhead of a call ÷ trivial call")]
+        return [with_logs, overhead("overhead of a call ÷ trivial call")]
     finally:
         rye.close()
         other.close()
@@ -196,23 +202,38 @@ def calls(
         loop.close()
 
 
-def main() -> int:
-    """Run all measurements. Returns 1 if a limit was exceeded."""
-    count, rounds = (int(text) for text in (*sys.argv[1:], "9", "150")[:2])
+def measure() -> Report:
+    missing = {}
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), shipped_system=True)
         project.command("bench/true", "/bin/true")
-        script = Path(folder) / "bare.py"
-        script.write_text(BARE)
-        scripts = Path(sys.executable).parent
-        environ = {**os.environ, "USER_SPACE": str(project.user)}
-        # An installed program has compiled modules.
-        environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        ours = [str(scripts / "rye"), "--project", str(project.path), "mcp"]
-        bare = [sys.executable, str(script)]
-        rows = [starts(count, ours, bare, environ), memory(ours, bare, environ)]
-        return finish([*rows, *calls(rounds, ours, bare, environ, project)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        scripts = {name: Path(folder) / f"{name}.py" for name in ("sdk", "fast")}
+        scripts["sdk"].write_text(BARE)
+        scripts["fast"].write_text(FAST)
+        commands = {
+            OURS: [RYE, "--project", str(project.path), "mcp"],
+            SDK: [sys.executable, str(scripts["sdk"])],
+        }
+        try:
+            commands[FASTMCP] = [str(python_of("fastmcp")), str(scripts["fast"])]
+        except PeerMissingError as error:
+            missing[FASTMCP] = str(error)
+        servers = Servers(commands, installed_environ(project.user))
+        start, used = starts(STARTS, servers), memory(servers)
+        rows = [
+            Row(
+                "start to first list ÷ server of the SDK",
+                start[OURS] / start[SDK],
+                START_LIMIT,
+                detail=f"{start[OURS]:.0f} / {start[SDK]:.0f} ms, medians of {STARTS}",
+            ),
+            Row(
+                "memory after a call ÷ server of the SDK",
+                used[OURS] / used[SDK],
+                MEMORY_LIMIT,
+                detail=f"{used[OURS]:.0f} / {used[SDK]:.0f} MiB",
+            ),
+            *calls(CALLS, servers, project),
+        ]
+    samples = {"start": Samples("ms", start), "memory": Samples("MiB", used)}
+    return Report(rows, samples, missing)

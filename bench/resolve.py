@@ -13,7 +13,6 @@ when cold. With 200 folders it also has a limit in milliseconds.
 import gc
 import hashlib
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,7 +25,8 @@ from rye.items.metadata import parse_metadata
 from rye.items.reader import read_item
 from rye.spaces.model import Resolution
 from rye.spaces.resolver import Resolver
-from table import Row, alternating_medians, finish
+
+from bench.table import Report, Row, alternating_medians
 
 LIMIT = 1.5
 WALK_LIMIT = 2.0
@@ -187,8 +187,7 @@ def ratio(
     return Row(what, taken / base, limit, detail=detail)
 
 
-def main() -> int:
-    """Run all measurements. Returns 1 if a limit was exceeded."""
+def measure() -> Report:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
         contexts = {
@@ -203,8 +202,4 @@ def main() -> int:
         (chain,) = alternating_medians(200, lambda: chain_of_three(contexts["one folder"]))
     rows.append(Row("a short id, warm, 200 folders", short / 1000, SHORT_LIMIT_MS, unit=" ms"))
     rows.append(Row("cold chain of three, not verified", chain / 1000, CHAIN_LIMIT_MS, unit=" ms"))
-    return finish(rows)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return Report(rows)

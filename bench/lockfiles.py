@@ -6,15 +6,14 @@ every field, and refuses duplicate keys; `json.loads` only parses.
 
 import gc
 import json
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lilux.primitives.lockfile import Lockfile, LockfileManager, LockfileRoot
+
+from bench.table import Report, Row, alternating_medians
 
 LIMIT = 2.0
 ROUNDS = 5000
@@ -41,37 +40,20 @@ def realistic_lockfile(length: int) -> Lockfile:
     )
 
 
-def nanoseconds(call: Callable[[], object]) -> int:
-    start = time.perf_counter_ns()
-    call()
-    return time.perf_counter_ns() - start
-
-
-def medians(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """Return the median duration of each in µs, alternating; the first calls are a warm-up."""
-    samples = [(nanoseconds(first), nanoseconds(second)) for _ in range(ROUNDS)][ROUNDS // 10 :]
-    ours, theirs = zip(*samples, strict=True)
-    return statistics.median(ours) / 1000, statistics.median(theirs) / 1000
-
-
-def main() -> None:
+def measure() -> Report:
     manager = LockfileManager()
-    worst = 0.0
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for length in CHAIN_LENGTHS:
             path = manager.save(realistic_lockfile(length), Path(folder) / f"{length}.lock.json")
             data = path.read_bytes()
             assert manager.load(path) == realistic_lockfile(length)
             gc.disable()
-            load, loads = medians(partial(manager.load, path), partial(json.loads, data))
-            gc.enable()
-            worst = max(worst, load / loads)
-            print(
-                f"{length:2} elements, {len(data):5} bytes:  load {load:6.2f} µs"
-                f"  json.loads {loads:6.2f} µs  ratio {load / loads:.2f}  (limit {LIMIT})"
+            load, loads = alternating_medians(
+                ROUNDS, partial(manager.load, path), partial(json.loads, data)
             )
-    assert worst <= LIMIT, f"ratio {worst:.2f} is above the limit {LIMIT}"
-
-
-if __name__ == "__main__":
-    main()
+            gc.enable()
+            detail = f"{load:.1f} / {loads:.1f} µs, {len(data)} bytes"
+            what = f"load of {length} elements ÷ json.loads"
+            rows.append(Row(what, load / loads, LIMIT, detail=detail))
+    return Report(rows)

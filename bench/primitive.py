@@ -1,9 +1,4 @@
-"""SubprocessPrimitive against the subprocesses of asyncio, and the cost of `import lilux`.
-
-Exits with 1 if a limit is exceeded.
-
-Usage: python bench/subprocess_primitive.py
-"""
+"""SubprocessPrimitive against the subprocesses of asyncio, and the cost of `import lilux`."""
 
 import asyncio
 import statistics
@@ -13,34 +8,21 @@ import time
 from collections.abc import Awaitable, Callable
 
 from lilux.primitives.subprocess import SubprocessPrimitive
-from table import Row, alternating_medians, finish
+
+from bench.programs import TRUE, asyncio_call
+from bench.table import Report, Row, alternating_async, alternating_medians
 
 ROUNDS = 400
 IN_FLIGHT = 64
-TRUE = "/bin/true"
 
 
-async def with_asyncio() -> None:
-    pipe = asyncio.subprocess.PIPE
-    null = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(TRUE, stdin=null, stdout=pipe, stderr=pipe)
-    await process.communicate()
-
-
-async def alternating(primitive: SubprocessPrimitive) -> Row:
-    async def with_primitive() -> None:
+async def one_at_a_time(primitive: SubprocessPrimitive) -> Row:
+    async def ours() -> None:
         assert (await primitive.execute({"command": TRUE}, {})).success
 
-    samples: dict[str, list[float]] = {"ours": [], "theirs": []}
-    for turn in range(ROUNDS + 40):
-        for name, call in (("ours", with_primitive), ("theirs", with_asyncio)):
-            started = time.perf_counter()
-            await call()
-            if turn >= 40:
-                samples[name].append((time.perf_counter() - started) * 1e6)
-    ours, theirs = (statistics.median(each) for each in samples.values())
-    detail = f"{ours:.0f} / {theirs:.0f} µs"
-    return Row("execute ÷ asyncio.create_subprocess_exec", ours / theirs, 0.75, detail=detail)
+    taken, theirs = await alternating_async(ROUNDS, ours, lambda: asyncio_call(TRUE))
+    detail = f"{taken:.0f} / {theirs:.0f} µs"
+    return Row("execute ÷ asyncio.create_subprocess_exec", taken / theirs, 0.75, detail=detail)
 
 
 async def rate_and_lag(call: Callable[[], Awaitable[object]], total: int) -> tuple[float, float]:
@@ -70,7 +52,7 @@ async def many_at_once(primitive: SubprocessPrimitive) -> list[Row]:
     theirs = [(0.0, 0.0)]
     for _ in range(3):
         ours.append(await rate_and_lag(lambda: primitive.execute({"command": TRUE}, {}), 1920))
-        theirs.append(await rate_and_lag(with_asyncio, 640))
+        theirs.append(await rate_and_lag(lambda: asyncio_call(TRUE), 640))
     rates = [max(rate for rate, _ in side) for side in (ours, theirs)]
     lags = [statistics.median(lag for _, lag in side[1:]) for side in (ours, theirs)]
     return [
@@ -98,10 +80,10 @@ def import_cost() -> Row:
     return Row("import lilux, over `python -c pass`", (ours - nothing) / 1000, 10, unit=" ms")
 
 
-async def measure() -> list[Row]:
+async def compare() -> list[Row]:
     primitive = SubprocessPrimitive()
-    return [await alternating(primitive), *await many_at_once(primitive)]
+    return [await one_at_a_time(primitive), *await many_at_once(primitive)]
 
 
-if __name__ == "__main__":
-    sys.exit(finish([*asyncio.run(measure()), import_cost()]))
+def measure() -> Report:
+    return Report([*asyncio.run(compare()), import_cost()])

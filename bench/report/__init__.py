@@ -1,0 +1,1 @@
+"""What becomes of measurements: a JSON file, pictures, and a page."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import subprocess
 import sys
 
 import pytest
 from lilux.primitives.subprocess import BlockingSubprocess, SubprocessPrimitive
-from lilux.primitives.subprocess.dialogue import Dialogue
+from lilux.primitives.subprocess.dialogue import Dialogue, JobSight
 from process_transports import Execute
 
 # Answers each line with its number, until the end of the channel.
@@ -144,3 +145,60 @@ async def _cancelled() -> bool:
 
 def test_a_cancelled_job_takes_nothing_more() -> None:
     assert asyncio.run(_cancelled()) is False
+
+
+def test_the_output_of_a_job_that_does_not_stream_can_be_looked_at(execute: Execute) -> None:
+    seen: list[JobSight] = []
+
+    def heard(_: bytes) -> None:
+        assert dialogue.look(saw, stdout_from=-4, stderr_from=1)
+        assert not dialogue.look(saw), "the first look was not answered yet"
+
+    def saw(sight: JobSight) -> None:
+        seen.append(sight)
+        dialogue.send(b"go on\n", stream="channel")
+
+    dialogue = Dialogue(channel="TALK", on_message=heard)
+    script = 'echo some output; echo oops >&2; echo up >&"$TALK"; read -r line <&"$TALK"; echo $$'
+    result = execute(bash(script), dialogue=dialogue)
+    # The message may arrive before the output is read, as they come through different pipes.
+    assert [one.pid for one in seen] == [int(result.stdout.splitlines()[1])]
+    for stream, whole, start in (("stdout", b"some output\n", 8), ("stderr", b"oops\n", 1)):
+        sight = getattr(seen[0], stream)
+        assert (sight.start, sight.data, sight.total) in {
+            (start, whole[start:], len(whole)),
+            (0, b"", 0),
+        }
+    assert not dialogue.look(saw), "the job has ended"
+
+
+class Beside:
+    """Ends a call when its descriptor can be read."""
+
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe()
+        os.set_blocking(self.reading, False)
+        self.served = 0
+
+    def wanted(self) -> list[tuple[int, int]]:
+        return [(self.reading, select.POLLIN)]
+
+    def serve(self) -> None:
+        self.served += 1
+        try:
+            raise LookupError(os.read(self.reading, 10))
+        except BlockingIOError:
+            return
+
+
+def test_a_bystander_of_a_blocking_call_can_end_it() -> None:
+    beside = Beside()
+
+    def heard(_: bytes) -> None:
+        assert beside.served
+        os.write(beside.writing, b"stop")
+
+    dialogue = Dialogue(channel="TALK", on_message=heard)
+    dialogue.beside = beside
+    with BlockingSubprocess() as process, pytest.raises(LookupError, match="stop"):
+        process.execute(bash('echo $$ >&"$TALK"; sleep 600'), dialogue=dialogue)

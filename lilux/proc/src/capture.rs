@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::job::Seen;
+
 /// One output stream of a job. The limit bounds its memory, however much the job writes.
 #[derive(Debug)]
 pub struct Capture {
@@ -61,6 +63,27 @@ impl Capture {
         let head = &self.head[self.head.len().saturating_sub(from_head)..];
         let tail = self.tail.iter().skip(self.tail.len() - from_tail);
         head.iter().chain(tail).copied().collect()
+    }
+
+    /// Up to `limit` bytes that follow each other, from the byte with the number `from`; a negative
+    /// number counts from the end. Bytes that were not kept are skipped.
+    pub fn look(&self, from: i64, limit: usize) -> Seen {
+        let head = self.head.len() as u64;
+        let total = head + self.omitted + self.tail.len() as u64;
+        let wanted = match u64::try_from(from) {
+            Ok(from) => from.min(total),
+            Err(_) => total.saturating_sub(from.unsigned_abs()),
+        };
+        let tail_start = head + self.omitted;
+        let start =
+            if wanted >= head && self.omitted > 0 { wanted.max(tail_start) } else { wanted };
+        let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let from_head = &self.head[at(start.min(head))..];
+        let follows = start >= tail_start || self.omitted == 0;
+        let tail = self.tail.iter().skip(at(start.saturating_sub(tail_start)));
+        let from_tail = tail.take(if follows { limit } else { 0 });
+        let bytes = from_head.iter().chain(from_tail).take(limit).copied().collect();
+        Seen { start, bytes, total }
     }
 
     /// Ends the stream. If bytes were omitted, a line gives their number, and no UTF-8 character is
@@ -161,6 +184,28 @@ mod tests {
         assert_eq!(capture.last(100), b"abcde");
         capture.push(b"fghij");
         assert_eq!(capture.last(100), b"ghij");
+    }
+
+    #[test]
+    fn a_look_goes_on_where_the_last_one_ended_and_skips_what_was_not_kept() {
+        let mut capture = Capture::new(8);
+        let seen = |capture: &Capture, from, limit| {
+            let Seen { start, bytes, total } = capture.look(from, limit);
+            (start, String::from_utf8(bytes).unwrap(), total)
+        };
+        assert_eq!(seen(&capture, 0, 10), (0, String::new(), 0));
+        capture.push(b"abcdef");
+        assert_eq!(seen(&capture, 0, 3), (0, "abc".into(), 6));
+        assert_eq!(seen(&capture, 3, 10), (3, "def".into(), 6));
+        assert_eq!(seen(&capture, -2, 10), (4, "ef".into(), 6));
+        assert_eq!(seen(&capture, -99, 10), (0, "abcdef".into(), 6));
+        assert_eq!(seen(&capture, 99, 10), (6, String::new(), 6));
+        capture.push(b"ghijkl");
+        assert_eq!(seen(&capture, 2, 10), (2, "cd".into(), 12));
+        assert_eq!(seen(&capture, 4, 10), (8, "ijkl".into(), 12));
+        assert_eq!(seen(&capture, 9, 2), (9, "jk".into(), 12));
+        assert_eq!(seen(&capture, -6, 10), (8, "ijkl".into(), 12));
+        assert_eq!(seen(&capture, 12, 10), (12, String::new(), 12));
     }
 
     #[test]

@@ -89,8 +89,10 @@ Fields of a request: command, args, cwd, env, env_mode, log_file.")]
     /// Requests have a header {"id": 1, "op": "exec", …} with the fields that the commands accept
     /// with --request; the payload is the job's stdin. "stream": true sends output while the job
     /// runs, and "capture": false omits it from the result. {"id": 2, "op": "cancel", "target": 1}
-    /// ends request 1; "pause" and "resume" control the output of a streaming request; "probe" reports
-    /// which parts of a confinement this machine can enforce.
+    /// ends request 1; "pause" and "resume" control the output of a streaming request; "look" returns
+    /// what request 1 has written so far, from byte "stdout_from" and "stderr_from" (negative: from
+    /// the end), up to "limit" bytes of each; "probe" reports which parts of a confinement this machine
+    /// can enforce.
     ///
     /// Answers have one of these headers: {"id": 1, "kind": "result", …}, with a payload of
     /// stdout_bytes bytes of stdout, then stderr_bytes of stderr; {"id": 1, "kind": "stdout"} or

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::capture::{Capture, Captured};
 use crate::error::{Error, FileRole};
 use crate::files::open_output;
+use crate::job::Seen;
 use crate::request::Exec;
 use crate::text::OsText;
 use crate::wake::Waker;
@@ -154,6 +155,11 @@ impl Output {
     /// Up to `size` bytes from the end of what was read and kept so far.
     pub fn last(&self, size: usize) -> Vec<u8> {
         self.capture.as_ref().map_or_else(Vec::new, |capture| capture.last(size))
+    }
+
+    /// A part of what was read and kept so far; see [`Capture::look`].
+    pub fn look(&self, from: i64, limit: usize) -> Seen {
+        self.capture.as_ref().map_or_else(Seen::default, |capture| capture.look(from, limit))
     }
 
     /// The kept output, and why the file is incomplete.

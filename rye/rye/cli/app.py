@@ -48,6 +48,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("config", "Show every setting, and where it comes from."),
     "tools": ("tools", "Print tool definitions for an agent framework."),
     "mcp": ("mcp", "Serve the tools to agents over MCP."),
+    "ui": ("ui", "Open a page about your tools, what ran and who is trusted."),
     "completion": ("completion", "Print the completion script for a shell."),
     "help": ("help", "Show the help of a command or a tool."),
 }

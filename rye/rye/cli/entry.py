@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # A short command never allocates this many objects, so the garbage collector never runs for it.
 _GC_THRESHOLD = 100_000
 
-# Imported only by the command `rye mcp`.
-_SERVER_MODULE = "rye.cli.commands.mcp"
+# Imported only by the commands `rye mcp` and `rye ui`.
+_SERVER_MODULES = ("rye.cli.commands.mcp", "rye.cli.commands.ui")
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
         return
     gc.set_threshold(_GC_THRESHOLD)
     code = run_command(arguments)
-    if _SERVER_MODULE in sys.modules:
+    if any(name in sys.modules for name in _SERVER_MODULES):
         # The server has threads and connections that must be closed.
         sys.exit(code)
     _exit_now(code)

@@ -8,15 +8,12 @@ token protects the server: a foreign page does not have it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import json
 import signal
-import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -27,13 +24,12 @@ from rye.context import Context
 from rye.mcp.http_connections import (
     CONNECTION,
     IDLE_SECONDS,
-    Acceptor,
-    Connection,
     Connections,
     Limits,
     default_limits,
 )
 from rye.mcp.http_options import HEALTH_PATH, MCP_PATH, Listener
+from rye.mcp.http_server import LimitedServer
 from rye.mcp.process import StopSignals
 from rye.mcp.sdk_server import DISCONNECTED, TOKEN_NAME, sdk_server
 from rye.mcp.server import Service
@@ -42,7 +38,6 @@ from rye.mcp.settings import ServerSettings
 _MAX_BODY = 8 * 1024 * 1024
 _MAX_SESSIONS = 1000
 _LAST_ANSWERS_SECONDS = 0.2
-_SHUTDOWN_SECONDS = 2
 
 _CLOSE = {"Connection": "close"}
 
@@ -78,19 +73,8 @@ async def serve_http(
     """
     service = Service(context, settings)
     guard = _guarded(service, listener, access)
-    config = uvicorn.Config(
-        _with_cors(guard, access),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-    )
-    server = _Server(config, Connections(limits or default_limits()), on_ready)
+    app = _with_cors(guard, access)
+    server = LimitedServer(app, Connections(limits or default_limits()), on_ready)
 
     hurry = asyncio.Event()
     stopping: list[asyncio.Task[None]] = []
@@ -150,40 +134,6 @@ def _with_cors(guard: _Guard, access: Access) -> ASGIApp:
         allow_headers=["*"],
         expose_headers=["mcp-session-id"],
     )
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that limits connections, leaves signals to its caller and reports when it is
-    ready.
-    """
-
-    def __init__(
-        self, config: uvicorn.Config, connections: Connections, on_ready: Callable[[], object]
-    ) -> None:
-        super().__init__(config)
-        self._connections = connections
-        self._on_ready = on_ready
-        self._acceptors: list[Acceptor] = []
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup([])
-        for listening in sockets or []:
-            listening.listen(self.config.backlog)
-            self._acceptors.append(Acceptor(listening, self._connections, self._new_connection))
-            self._acceptors[-1].start()
-        self._on_ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for acceptor in self._acceptors:
-            acceptor.close()
-        await super().shutdown(sockets)
-
-    def _new_connection(self) -> Connection:
-        return Connection(self._connections, self.config, self.server_state, self.lifespan.state)
 
 
 class _Rules(NamedTuple):

@@ -21,21 +21,21 @@ _MAX_CONDITIONS = 1000
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def require_packages(*packages: str) -> None:
-    """Raise ``RyeError`` if a package that only the server needs is missing. Imports nothing."""
+def require_packages(*packages: str, needed_by: str = "the MCP server", extra: str = "mcp") -> None:
+    """Raise ``RyeError`` if a package that only a server needs is missing. Imports nothing."""
     for package in packages:
         if find_spec(package) is None:
             raise RyeError(
-                f"the MCP server needs the package {package!r}, which is not installed",
-                hint="run `pip install 'rye[mcp]'`",
+                f"{needed_by} needs the package {package!r}, which is not installed",
+                hint=f"run `pip install 'rye[{extra}]'`",
             )
 
 
-def log_to_stderr() -> None:
+def log_to_stderr(command: str = "rye mcp") -> None:
     """Log warnings and errors to stderr, one line each, and one a minute for each condition."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(OncePerMinute())
-    handler.setFormatter(_SafeFormatter("rye mcp: %(message)s"))
+    handler.setFormatter(_SafeFormatter(f"{command}: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 

@@ -1,8 +1,9 @@
-//! Ending, pausing or feeding a job from another thread.
+//! Ending, pausing, feeding or looking at a job from another thread.
 
 use std::sync::Mutex;
 
 use super::input::Piece;
+use super::look::Looking;
 use crate::request::InputStream;
 use crate::sync::lock;
 use crate::wake::Waker;
@@ -28,6 +29,8 @@ struct State {
     paused: bool,
     /// Not yet taken by the job. What is left after its end is dropped with this record.
     input: Vec<(InputStream, Piece)>,
+    /// Not yet answered, in the same way.
+    looks: Vec<Looking>,
 }
 
 impl Control {
@@ -57,6 +60,17 @@ impl Control {
     pub fn feed(&self, stream: InputStream, piece: Piece) {
         lock(&self.state).input.push((stream, piece));
         self.waker.wake();
+    }
+
+    /// Lets somebody look at the output so far.
+    pub fn look(&self, looking: Looking) {
+        lock(&self.state).looks.push(looking);
+        self.waker.wake();
+    }
+
+    /// Takes the looks that wait for an answer.
+    pub fn take_looks(&self) -> Vec<Looking> {
+        std::mem::take(&mut lock(&self.state).looks)
     }
 
     /// Takes the input that was added.

@@ -7,11 +7,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::channel::Channel;
 use super::input::{Feed, Piece};
+use super::look::Seen;
 use crate::autopsy::LAST_BYTES;
 use crate::capture::Captured;
 use crate::error::Error;
 use crate::launch::Stdio;
-use crate::request::{Dialogue, Exec, InputStream};
+use crate::request::{Dialogue, Exec, InputStream, Look};
 use crate::streams::{Chunks, Output, READ_SIZE, Stream, null_input};
 
 /// Our ends.
@@ -189,6 +190,12 @@ impl Ends {
     /// The end of what both outputs have so far.
     pub fn last_output(&self) -> [Vec<u8>; 2] {
         [&self.stdout, &self.stderr].map(|output| output.last(LAST_BYTES))
+    }
+
+    /// What both outputs have so far, as far as the request asks for it.
+    pub fn look(&self, look: &Look) -> [Seen; 2] {
+        [(&self.stdout, look.stdout_from), (&self.stderr, look.stderr_from)]
+            .map(|(output, from)| output.look(from, look.limit))
     }
 
     /// The kept output.

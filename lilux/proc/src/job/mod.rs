@@ -5,10 +5,12 @@ mod control;
 mod ends;
 mod input;
 mod limits;
+mod look;
 mod start;
 
 pub use control::{Control, EndRequest};
 pub use input::Piece;
+pub use look::{Looked, Looking, Seen};
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -220,6 +222,10 @@ impl Job<'_> {
             waker.clear();
             for (stream, piece) in control.take_input() {
                 self.ends.take(stream, piece);
+            }
+            for looking in control.take_looks() {
+                let [stdout, stderr] = self.ends.look(&looking.request);
+                looking.found(Looked { pid: self.child.raw_pid(), stdout, stderr });
             }
         }
         self.ends.move_data(&ready, self.context.chunks);

@@ -9,7 +9,7 @@ mod program;
 pub use confinement::{Confinement, Limits, Net};
 pub use operations::{
     AutopsyWhen, Background, DEFAULT_JOB_GRACE, DEFAULT_KILL_GRACE, DEFAULT_OUTPUT_LIMIT,
-    DEFAULT_TIMEOUT, Dialogue, Exec, Input, InputStream, Kill, MAX_OUTPUT_LIMIT, MAX_SECONDS,
+    DEFAULT_TIMEOUT, Dialogue, Exec, Input, InputStream, Kill, Look, MAX_OUTPUT_LIMIT, MAX_SECONDS,
     Spawn, Start, Status, seconds,
 };
 pub use program::{EnvMap, EnvMode, Program};
@@ -35,6 +35,8 @@ pub enum Operation {
     Cancel(u64),
     /// Write to a stream of a running `exec`.
     Input(Input),
+    /// Report the output of a running `exec` so far.
+    Look(Look),
     /// Stop reading the output of the streaming `exec` that has this id.
     Pause(u64),
     /// Continue reading the output of the streaming `exec` that has this id.
@@ -87,6 +89,7 @@ fn parse_operation(op: &str, json: &[u8]) -> Result<Operation, Error> {
         "probe" => Operation::Probe,
         "cancel" => Operation::Cancel(target("cancel")?),
         "input" => Operation::Input(read("input", json)?),
+        "look" => Operation::Look(read::<Look>("look", json)?.checked()),
         "pause" => Operation::Pause(target("pause")?),
         "resume" => Operation::Resume(target("resume")?),
         "guard" => Operation::Guard(group("guard")?),

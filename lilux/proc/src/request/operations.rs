@@ -239,6 +239,37 @@ pub struct Input {
     pub last: bool,
 }
 
+/// The most bytes of one stream that a look returns.
+const MAX_LOOK: usize = 256 * 1024;
+
+/// The `look` operation.
+#[derive(Debug, Deserialize)]
+pub struct Look {
+    /// The id of the running `exec`.
+    pub target: u64,
+    /// The first byte of stdout; a negative number counts from the end.
+    #[serde(default)]
+    pub stdout_from: i64,
+    /// The same of stderr.
+    #[serde(default)]
+    pub stderr_from: i64,
+    /// Bytes of each stream.
+    #[serde(default = "Look::max_limit")]
+    pub limit: usize,
+}
+
+impl Look {
+    fn max_limit() -> usize {
+        MAX_LOOK
+    }
+
+    /// The request, with a limit that fits a frame.
+    pub fn checked(mut self) -> Self {
+        self.limit = self.limit.min(MAX_LOOK);
+        self
+    }
+}
+
 /// The `spawn` operation.
 #[derive(Debug, Default)]
 pub struct Spawn {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::error::{Error, ErrorKind};
+use crate::job::{Looked, Seen};
 use crate::outbox::Outbox;
 use crate::report::{ExecReport, Finished};
 use crate::streams::{Chunks, Stream};
@@ -44,6 +45,22 @@ struct ExecAnswer<'a> {
 }
 
 #[derive(Serialize)]
+struct LookAnswer {
+    found: bool,
+    pid: i32,
+    stdout: Part,
+    stderr: Part,
+}
+
+/// A part of one stream; its bytes are in the payload.
+#[derive(Serialize)]
+struct Part {
+    start: u64,
+    bytes: usize,
+    total: u64,
+}
+
+#[derive(Serialize)]
 struct Refusal<'a> {
     error: ErrorKind,
     message: &'a Error,
@@ -71,6 +88,20 @@ impl Answers {
             stderr_bytes: length(&stderr),
         };
         let output = stdout.into_iter().chain(stderr).collect();
+        self.0.send_parts(&Answer { id, kind: AnswerKind::Result, body: &body }, output);
+    }
+
+    /// Sends what a look found.
+    pub fn looked(&self, id: u64, looked: Looked) {
+        let part =
+            |seen: &Seen| Part { start: seen.start, bytes: seen.bytes.len(), total: seen.total };
+        let body = LookAnswer {
+            found: true,
+            pid: looked.pid,
+            stdout: part(&looked.stdout),
+            stderr: part(&looked.stderr),
+        };
+        let output = vec![looked.stdout.bytes, looked.stderr.bytes];
         self.0.send_parts(&Answer { id, kind: AnswerKind::Result, body: &body }, output);
     }
 

@@ -10,10 +10,10 @@ use super::{Event, ReadTurn, Server};
 use crate::detach::spawn_detached;
 use crate::error::Error;
 use crate::frame::Frame;
-use crate::job::{self, Context, Control, EndRequest, Piece, Watch};
+use crate::job::{self, Context, Control, EndRequest, Looking, Piece, Watch};
 use crate::platform::Platform;
 use crate::process;
-use crate::request::{self, Background, Exec, Input, Operation, Start};
+use crate::request::{self, Background, Exec, Input, Look, Operation, Start};
 use crate::streams::Chunks;
 use crate::wake::Waker;
 
@@ -53,6 +53,7 @@ impl Server {
                 self.jobs.get(*target).is_none()
             }
             Operation::Input(input) => self.jobs.get(input.target).is_none(),
+            Operation::Look(look) => self.jobs.get(look.target).is_none(),
             Operation::Probe => false,
             Operation::Kill(_) | Operation::Status(_) => {
                 self.launcher.platform == Platform::Portable
@@ -90,6 +91,7 @@ impl Server {
                 self.control(id, target, |job| job.end(EndRequest::Cancel));
             }
             Operation::Input(input) => self.feed(id, &input, payload),
+            Operation::Look(look) => self.look(id, look),
             Operation::Pause(target) => self.control(id, target, |job| job.set_paused(true)),
             Operation::Resume(target) => self.control(id, target, |job| job.set_paused(false)),
             Operation::Guard(group) => self.guarded.guard(group),
@@ -167,6 +169,19 @@ impl Server {
         });
         if let Some(control) = self.jobs.get(input.target) {
             control.feed(input.stream, piece);
+        }
+    }
+
+    /// Answers with the output so far, or that there is no such job.
+    fn look(&self, id: u64, look: Look) {
+        let answers = self.answers.clone();
+        let target = look.target;
+        let looking = Looking::new(look, move |looked| match looked {
+            Some(looked) => answers.looked(id, looked),
+            None => answers.result(id, &Found { found: false }),
+        });
+        if let Some(control) = self.jobs.get(target) {
+            control.look(looking);
         }
     }
 }

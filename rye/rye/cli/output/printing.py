@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TextIO
 
-# Characters that move the cursor, change colours or reorder text. Tabs and newlines are allowed.
-_UNPRINTABLE = (
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 _STYLE_CODES = r"\x1b\[[0-9;]*m"
 
 # A path in a message begins after one of these; elsewhere the match is the end of a longer path.
@@ -87,9 +83,9 @@ def plain(text: str) -> str:
     """Return the text with escapes in place of characters that would control the terminal."""
     if text.isprintable():
         return text
-    import re
+    from rye.plaintext import escaped
 
-    return re.sub(_UNPRINTABLE, lambda found: ascii(found[0])[1:-1], text)
+    return escaped(text)
 
 
 def short_list(names: Sequence[str]) -> str:

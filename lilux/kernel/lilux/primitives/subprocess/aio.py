@@ -156,7 +156,7 @@ class Helper:
             on_number(call.number)
         waiter = call.owner = _Waiter(self.loop.create_future(), sink, dialogue)
         if dialogue is not None:
-            dialogue.begin(partial(self._feed, call))
+            dialogue.begin(partial(self._feed, call), partial(self._look, call))
         if self._timer is None:
             self._set_timer()
         self._flush()
@@ -236,6 +236,10 @@ class Helper:
 
     def _feed(self, call: Call, stream: str, data: bytes, *, last: bool) -> None:
         self._session.feed(call, stream, data, last=last)
+        self._flush()
+
+    def _look(self, call: Call, stdout_from: int, stderr_from: int, limit: int) -> None:
+        self._session.look(call, stdout_from, stderr_from, limit)
         self._flush()
 
     def _pause(self, call: Call, paused: bool) -> None:

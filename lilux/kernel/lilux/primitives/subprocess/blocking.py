@@ -204,7 +204,7 @@ class BlockingHelper:
         self._has_job = True
         try:
             if dialogue is not None:
-                dialogue.begin(partial(self._session.feed, call))
+                dialogue.begin(partial(self._session.feed, call), partial(self._session.look, call))
             self._exchange(call, take, dialogue)
         except HelperError:
             self.close()
@@ -268,10 +268,16 @@ class BlockingHelper:
         source = None if dialogue is None else dialogue.wanted_source
         if source is not None:
             poll.register(source, select.POLLIN)
+        beside = None if dialogue is None else dialogue.beside
+        if beside is not None:
+            for fd, events in beside.wanted():
+                poll.register(fd, events)
         due = self._session.next_tick
         ready = poll.poll(None if due is None else max(0.0, due - time.monotonic()) * 1000)
         if dialogue is not None and any(fd == source for fd, _ in ready):
             dialogue.read_source()
+        if beside is not None:
+            beside.serve()
         try:
             data = os.read(self._reading.fileno(), _READ_SIZE)
         except BlockingIOError:

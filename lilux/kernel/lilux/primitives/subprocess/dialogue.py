@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from lilux.primitives.subprocess.session import CHANNEL, InputTaken, Output
+from lilux.primitives.subprocess.session import CHANNEL, InputTaken, Looked, Output
+from lilux.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +20,39 @@ if TYPE_CHECKING:
 
         def __call__(self, stream: str, data: bytes, *, last: bool) -> None: ...
 
+    Looker = Callable[[int, int, int], None]
+
+    class Bystander(Protocol):
+        """Has other things to do while a blocking call waits for its job."""
+
+        def wanted(self) -> Iterable[tuple[int, int]]:
+            """Descriptors to wait for, and the events of ``select.poll``."""
+
+        def serve(self) -> None:
+            """Do what can be done without waiting. What it raises ends the job, and the call."""
+
 
 STDIN = "stdin"
 # A pipe holds as much, so a larger piece is not taken sooner.
 _PIECE = 64 * 1024
+
+
+class Sight(Record, frozen=True):
+    """A part of one output stream of a running job."""
+
+    start: int
+    """The number of bytes before :attr:`data` in the stream."""
+    data: bytes
+    total: int
+    """The size of the stream so far."""
+
+
+class JobSight(Record, frozen=True):
+    """What a running job has written so far."""
+
+    pid: int
+    stdout: Sight
+    stderr: Sight
 
 
 class Dialogue:
@@ -47,6 +77,10 @@ class Dialogue:
     ) -> None:
         self.error: str | None = None
         self.source = source
+        self.beside: Bystander | None = None
+        """Is served by a blocking ``execute`` each time it wakes up, at least every two seconds."""
+        self._looker: Looker | None = None
+        self._on_sight: Callable[[JobSight], object] | None = None
         self._on_message = on_message
         self._feeder: Feeder | None = None
         self._fields: dict[str, Any] = {}
@@ -88,11 +122,31 @@ class Dialogue:
         """Let the job read the end of the stream, after what was sent."""
         self.send(b"", stream=stream, last=True)
 
+    def look(
+        self,
+        on_sight: Callable[[JobSight], object],
+        *,
+        stdout_from: int = 0,
+        stderr_from: int = 0,
+        limit: int = _PIECE,
+    ) -> bool:
+        """Look at the output of the job, from these bytes on; negative numbers count from the end.
+
+        ``on_sight``, which must not raise, gets up to ``limit`` bytes of each stream, unless the
+        job ends before. Returns false if the job does not run, or the last look was not answered.
+        """
+        if self._looker is None or self._on_sight is not None:
+            return False
+        self._on_sight = on_sight
+        self._looker(stdout_from, stderr_from, limit)
+        return True
+
     # For transports.
 
-    def begin(self, feeder: Feeder) -> None:
+    def begin(self, feeder: Feeder, looker: Looker) -> None:
         """The job has started."""
         self._feeder = feeder
+        self._looker = looker
         for stream in tuple(self._waiting):
             self._feed_next(stream)
 
@@ -108,11 +162,16 @@ class Dialogue:
         if isinstance(event, Output) and event.stream == CHANNEL:
             self._receive(event.data)
             return True
+        if isinstance(event, Looked):
+            on_sight, self._on_sight = self._on_sight, None
+            if on_sight is not None and event.header.get("found") is True:
+                on_sight(_sight(event))
+            return True
         return False
 
     def end(self) -> None:
         """The job has ended."""
-        self._feeder = None
+        self._feeder = self._looker = self._on_sight = None
         self._open.clear()
         self.source = None
 
@@ -153,3 +212,13 @@ class Dialogue:
         data, last = waiting.popleft()
         self._under_way.add(stream)
         self._feeder(stream, data, last=last)
+
+
+def _sight(event: Looked) -> JobSight:
+    stdout, stderr = event.header["stdout"], event.header["stderr"]
+    size = stdout["bytes"]
+    return JobSight(
+        event.header["pid"],
+        Sight(stdout["start"], bytes(event.output[:size]), stdout["total"]),
+        Sight(stderr["start"], bytes(event.output[size:]), stderr["total"]),
+    )

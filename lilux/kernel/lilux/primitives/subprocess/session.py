@@ -114,13 +114,21 @@ class InputTaken(Record, frozen=True):
     wants_more: bool
 
 
+class Looked(Record, frozen=True):
+    """An event: what a job has written so far; ``header["found"]`` is false after its end."""
+
+    call: Call
+    header: Mapping[str, Any]
+    output: bytes
+
+
 class Ended(Record, frozen=True):
     """An event: a call has its answer."""
 
     call: Call
 
 
-Event = Output | InputTaken | Ended
+Event = Output | InputTaken | Looked | Ended
 
 
 class Session:
@@ -137,6 +145,7 @@ class Session:
         self._last_number = 0
         self._cancels: dict[int, Call] = {}
         self._inputs: dict[int, tuple[Call, str]] = {}
+        self._looks: dict[int, Call] = {}
         self._ping_at = 0.0
         self._unanswered_pings = 0
         self._backlog = False
@@ -180,6 +189,15 @@ class Session:
             self._inputs[number] = (call, stream)
             fields = {"id": number, "op": "input", "target": call.number, "stream": stream}
             self.outgoing += encode({**fields, "last": last}, data)
+
+    def look(self, call: Call, stdout_from: int, stderr_from: int, limit: int) -> None:
+        """Ask for the output of a running job so far; ends with a :class:`Looked` event."""
+        if call.number in self.calls:
+            number = self._next_number()
+            self._looks[number] = call
+            fields = {"id": number, "op": "look", "target": call.number, "limit": limit}
+            fields |= {"stdout_from": stdout_from, "stderr_from": stderr_from}
+            self.outgoing += encode(fields)
 
     def pause(self, call: Call, *, paused: bool) -> None:
         """Stop the output of one job, or let it continue."""
@@ -238,6 +256,7 @@ class Session:
         self.calls.clear()
         self._cancels.clear()
         self._inputs.clear()
+        self._looks.clear()
         self.outgoing.clear()
         for call in calls:
             call.end(None, error)
@@ -257,6 +276,8 @@ class Session:
         kind, number = header["kind"], header["id"]
         call = self.calls.get(number)
         if call is None:
+            if (looked_at := self._looks.pop(number, None)) is not None:
+                return Looked(looked_at, header, answer.payload)
             return self._event_without_call(header)
         if kind in STREAMS or kind == CHANNEL:
             return Output(call, kind, answer.payload)

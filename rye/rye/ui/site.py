@@ -1,0 +1,54 @@
+"""What all pages share: the context of the machine, the catalogue, the history, and the session."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from rye.context import Context
+
+if TYPE_CHECKING:
+    from rye.catalogue.catalogue import Catalogue
+    from rye.history.store import History
+
+
+class Site:
+    """One server of the page. Its methods may be called by several threads."""
+
+    def __init__(self, context: Context, *, may_run: bool) -> None:
+        self.context = context
+        self.may_run = may_run
+        """True if the page may act, that is if it was started with ``--run``."""
+        self.stopping = asyncio.Event()
+        """Set when the server ends, so that open streams end."""
+        self._catalogue: Catalogue | None = None
+        self._catalogue_lock = threading.Lock()
+
+    @contextmanager
+    def catalogue(self) -> Iterator[Catalogue]:
+        """The catalogue, for one thread at a time; it remembers the files that it read."""
+        from rye.catalogue.catalogue import Catalogue
+
+        with self._catalogue_lock:
+            if self._catalogue is None:
+                self._catalogue = Catalogue(self.context)
+            yield self._catalogue
+
+    @contextmanager
+    def history(self) -> Iterator[History]:
+        """The history, opened for this request. Raises ``HistoryError`` if it cannot be read."""
+        from rye.history.store import opened
+
+        with opened(self.context) as history:
+            yield history
+
+
+def site_of(request: Request) -> Site:
+    """Return the site that answers a request."""
+    site: Site = request.app.state.site
+    return site

@@ -1,0 +1,47 @@
+// What the page does beyond reading: it is complete without this file.
+"use strict";
+
+// "/" moves to the search field, as in many programs.
+document.addEventListener("keydown", (event) => {
+  const field = document.querySelector("input[type=search]");
+  const typing = event.target instanceof Element && event.target.matches("input, textarea, select");
+  if (event.key === "/" && field && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    field.focus();
+  }
+});
+
+// A select with data-submit sends its form when it changes.
+for (const field of document.querySelectorAll("select[data-submit]")) {
+  field.addEventListener("change", () => field.form.requestSubmit());
+}
+
+// An action may take a while: its button says so, and is not pressed twice.
+for (const form of document.querySelectorAll("form[method=post]")) {
+  form.addEventListener("submit", () => {
+    const button = form.querySelector("button[data-busy]");
+    if (button) {
+      button.disabled = true;
+      button.textContent = button.dataset.busy;
+    }
+  });
+}
+
+// Elements with data-events follow a stream. What arrives becomes text, never markup.
+for (const element of document.querySelectorAll("[data-events]")) {
+  const source = new EventSource(element.dataset.events);
+  const change = (apply) => (event) => {
+    const { id, text } = JSON.parse(event.data);
+    const target = document.getElementById(id);
+    if (target) apply(target, text);
+  };
+  source.addEventListener("append", change((target, text) => {
+    const box = target.closest(".code") || target;
+    const follows = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+    target.append(text);
+    if (follows) box.scrollTop = box.scrollHeight;
+  }));
+  source.addEventListener("set", change((target, text) => { target.textContent = text; }));
+  source.addEventListener("reload", () => { source.close(); location.reload(); });
+  source.addEventListener("end", () => source.close());
+}

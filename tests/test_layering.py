@@ -36,7 +36,16 @@ def test_rye_imports_only_public_names_of_the_kernel() -> None:
 
 # A package may import the packages before it in this list, but not those after it.
 PACKAGES = ["spaces", "items", "trust", "permissions", "recording", "closure", "warm"]
-PACKAGES += ["upstream", "executor", "catalogue", "history", "authoring", "batches", "mcp"]
+PACKAGES += [
+    "upstream",
+    "executor",
+    "catalogue",
+    "history",
+    "authoring",
+    "doctor",
+    "batches",
+    "mcp",
+]
 PACKAGES += ["ui", "cli"]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from found_interpreters import program
-from rye.cli.doctor.checks import Finding, check_items, check_machine, check_trust
-from rye.cli.doctor.runtimes import check_runtimes, how_to_install, is_too_old, program_version
+from rye.doctor.checks import Finding, check_items, check_machine, check_trust
+from rye.doctor.runtimes import check_runtimes, how_to_install, is_too_old, program_version
 from rye_command import rye
 from rye_console import Console
 from rye_project import Project

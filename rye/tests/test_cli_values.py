@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rye.cli.run.parameter_types import SchemaParameters
+from rye.catalogue.parameter_types import SchemaParameters
 from rye.cli.run.parameters import parse_pairs
 from rye.errors import ParameterError
 

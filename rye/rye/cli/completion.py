@@ -18,7 +18,7 @@ from rye.errors import RyeError
 
 if TYPE_CHECKING:
     from rye.catalogue.entry import Summary
-    from rye.cli.run.parameter_types import ParameterType, SchemaParameters
+    from rye.catalogue.parameter_types import ParameterType, SchemaParameters
     from rye.context import Context
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -148,7 +148,7 @@ def complete_help(ctx: click.Context, incomplete: str) -> Iterator[CompletionIte
 
 def _parameters(ctx: click.Context) -> SchemaParameters:
     from rye.catalogue.catalogue import Catalogue
-    from rye.cli.run.parameter_types import SchemaParameters
+    from rye.catalogue.parameter_types import SchemaParameters
 
     return SchemaParameters(Catalogue(_context(ctx)).entry(ctx.params["item_id"]).schema)
 

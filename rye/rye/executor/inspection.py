@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from rye.closure.manifest import Closure
 from rye.context import Context
 from rye.errors import NoMetadataError, RyeError
 from rye.executor.chain.anchor import runtime_lib
@@ -26,6 +27,18 @@ from rye.permissions.chain import chain_permissions
 from rye.spaces.model import Resolution, Space
 from rye.warm.reasons import cold_reason, has_warm_runtime
 from rye.warm.settings import WarmConfig
+
+
+class HasSpace(Protocol):
+    """An item of a space, and the package that it came with."""
+
+    @property
+    def space(self) -> str:
+        """``project``, ``user`` or ``system``."""
+
+    @property
+    def bundle(self) -> str:
+        """The name of a package; only for the system space."""
 
 
 class InspectedElement(NamedTuple):
@@ -54,6 +67,18 @@ class InspectedElement(NamedTuple):
     """The digest of everything that a call runs; empty unless it is a tool that may run."""
 
 
+class ShownFile(NamedTuple):
+    """One file of a closure."""
+
+    role: str
+    name: str
+    """Its path in the closure."""
+    path: str
+    folder: str
+    """The folder that contains it, which no link may leave."""
+    integrity: str
+
+
 class Inspection(NamedTuple):
     """The elements of a chain, and the error that a call would raise."""
 
@@ -70,6 +95,14 @@ class Inspection(NamedTuple):
     error: RyeError | None
     cold: str = ""
     """Why its calls never use a prepared process, although its runtime could."""
+    warm: bool = False
+    """True if its calls may use a prepared process."""
+    files: tuple[ShownFile, ...] = ()
+    """Everything that a call runs or reads and that was verified; only of a chain that may run."""
+    pinned: Mapping[str, str] = {}
+    """Name → content hash of the supporting files in the lockfile."""
+    pinned_closure: str = ""
+    """The digest of everything, as the lockfile has it."""
 
 
 def inspect_chain(item_id: str, context: Context) -> Inspection:
@@ -88,6 +121,8 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
     asked: tuple[str, ...] = ()
     permissions: Permissions | None = None
     closure = cold = ""
+    warm = False
+    files: tuple[ShownFile, ...] = ()
     try:
         verified = Preparation(preparer, item_id, snapshot=snapshot).verify()
         dependencies = verified.dependencies
@@ -97,13 +132,34 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
         permissions = chain_permissions(verified.chain)
         closure = verified.closure.digest
         cold = _cold(verified, preparer)
+        warm = not cold and has_warm_runtime([one.metadata for one in verified.chain])
+        files = _files(verified.closure)
     except RyeError as refused:
         error = refused
     lock = _lock_of(tool, preparer.lockfiles)
     elements = [_inspected(each, library, snapshot, lock) for each in _reached(tool, snapshot)]
     elements[0] = elements[0]._replace(closure=closure)
-    path = None if lock is None else lock.path
-    return Inspection(tuple(elements), path, dependencies, code, asked, permissions, error, cold)
+    return Inspection(
+        elements=tuple(elements),
+        lockfile=None if lock is None else lock.path,
+        dependencies=dependencies,
+        runs_text_of=code,
+        asked=asked,
+        permissions=permissions,
+        error=error,
+        cold=cold,
+        warm=warm,
+        files=files,
+        pinned={} if lock is None else dict(lock.lockfile.verified_deps or {}),
+        pinned_closure="" if lock is None else str(lock.lockfile.extra.get("closure") or ""),
+    )
+
+
+def _files(closure: Closure) -> tuple[ShownFile, ...]:
+    pairs = zip(closure.manifest.files, closure.sources, strict=True)
+    return tuple(
+        [ShownFile(one.role, one.path, path, folder, one.sha256) for one, (path, folder) in pairs]
+    )
 
 
 def _cold(verified: VerifiedChain, preparer: Preparer) -> str:
@@ -113,6 +169,28 @@ def _cold(verified: VerifiedChain, preparer: Preparer) -> str:
         return ""
     settings = WarmConfig(preparer.context, disk_cache).current()
     return cold_reason(metadata, verified.closure.digest, settings, disk_cache)
+
+
+def signed_by(element: InspectedElement) -> str:
+    """Say in a few words who signed an element, and whether the signature is valid."""
+    if not element.standing:
+        return "" if element.path is None else "cannot be read"
+    if element.standing == "unsigned":
+        return "not signed"
+    signer = f"{element.owner} ({element.signer})" if element.owner else element.signer
+    texts = {
+        "trusted": f"signed by {signer}",
+        "changed": f"changed after {signer} signed it",
+        "forged": f"forged: {signer} did not make this signature",
+        "untrusted": f"signed by {signer}, not trusted",
+        "revoked": f"signed by {signer}, a revoked key",
+    }
+    return texts[element.standing]
+
+
+def space_of(item: HasSpace) -> str:
+    """Return the space, and the bundle if it is not Rye's own."""
+    return f"{item.space} ({item.bundle})" if item.bundle not in ("", "rye") else item.space
 
 
 def check_before_signing(item_id: str, path: Path, root: Path, library: Library) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +11,7 @@ from rye.cli.output.errors import OTHER
 from rye.cli.output.printing import display, plain, print_json, style
 
 if TYPE_CHECKING:
-    from rye.cli.doctor.checks import Finding
-    from rye.context import Context
+    from rye.doctor.checks import Finding
 
 _COLOURS = {"ok": "green", "fixed": "green", "warning": "yellow", "problem": "red"}
 
@@ -40,8 +38,10 @@ def command(invocation: Invocation, fix: bool, as_json: bool) -> None:
       rye doctor --fix
       rye doctor --json
     """
+    from rye.doctor.findings import findings
+
     found = []
-    for finding in _findings(invocation.context, fix=fix):
+    for finding in findings(invocation.context, fix=fix):
         found.append(finding)
         if not as_json:
             _print(finding)
@@ -53,47 +53,6 @@ def command(invocation: Invocation, fix: bool, as_json: bool) -> None:
         click.echo(f"\n{_count(problems, 'problem')}, {_count(warnings, 'warning')}")
     if problems:
         raise click.exceptions.Exit(OTHER)
-
-
-def _findings(context: Context, *, fix: bool) -> Iterator[Finding]:
-    from lilux.primitives.errors import LiluxError
-
-    from rye.cli.doctor.checks import check_items, check_machine, check_trust, problem
-    from rye.cli.doctor.runtimes import check_runtimes
-    from rye.cli.doctor.tools import check_tools
-    from rye.errors import RyeError
-
-    # Before the checks, which then see what was fixed.
-    yield from _fixes(context, fix=fix)
-    checks = {
-        "machine": check_machine,
-        "trust": check_trust,
-        "items": check_items,
-        "runtimes": check_runtimes,
-        "tools": check_tools,
-    }
-    for subject, check in checks.items():
-        try:
-            yield from check(context)
-        except (RyeError, LiluxError, OSError) as error:
-            yield problem(subject, f"the check failed: {error}")
-
-
-def _fixes(context: Context, *, fix: bool) -> Iterator[Finding]:
-    from rye.cli.doctor.checks import Finding, problem
-    from rye.cli.doctor.fixes import fixes
-
-    for one in list(fixes(context)):
-        if not fix:
-            if not one.is_usual:
-                yield one.finding()
-            continue
-        try:
-            one.apply()
-        except OSError as error:
-            yield problem(one.subject, f"{one.wrong}; cannot fix it: {error.strerror}")
-        else:
-            yield Finding("fixed", one.subject, one.done, one.after)
 
 
 def _print(finding: Finding) -> None:

@@ -200,7 +200,7 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[Setting]:
 
 def _interpreters(context: Context) -> Iterator[Setting]:
     """The program of each runtime, by the variable that chooses it."""
-    from rye.cli.doctor.runtimes import runtime_interpreters
+    from rye.doctor.runtimes import runtime_interpreters
 
     for found in runtime_interpreters(context):
         given = context.environ.get(found.variable)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rye.cli.output.printing import display, plain, short_list, style
-from rye.cli.output.show_page import signed_by, space_of
 from rye.executor.chain.dependencies import PROJECT
-from rye.executor.inspection import InspectedElement, Inspection
+from rye.executor.inspection import InspectedElement, Inspection, signed_by, space_of
 
 _DIGITS = 12
 # The escapes of characters with a meaning in a Mermaid label.

@@ -12,7 +12,7 @@ from rye.catalogue.parameters import Parameter, parameters_of
 from rye.cli.output.printing import field_list, paragraph, plain, shorten_paths, style
 from rye.cli.run.parameters import is_read_from, parse_pairs
 from rye.errors import RyeError
-from rye.executor.inspection import InspectedElement, Inspection
+from rye.executor.inspection import InspectedElement, Inspection, signed_by, space_of
 from rye.items.permissions import permissions_to_json
 from rye.permissions.words import in_short
 
@@ -85,28 +85,6 @@ def json_page(entry: CatalogueEntry, call: str | None, inspection: Inspection) -
 def error_of(entry: CatalogueEntry, inspection: Inspection) -> str:
     """Return why the item cannot run, and what to do; empty if it can run."""
     return entry.fault or ("" if inspection.error is None else str(inspection.error))
-
-
-def signed_by(element: InspectedElement) -> str:
-    """Say in a few words who signed an element, and whether the signature is valid."""
-    if not element.standing:
-        return "" if element.path is None else "cannot be read"
-    if element.standing == "unsigned":
-        return "not signed"
-    signer = f"{element.owner} ({element.signer})" if element.owner else element.signer
-    texts = {
-        "trusted": f"signed by {signer}",
-        "changed": f"changed after {signer} signed it",
-        "forged": f"forged: {signer} did not make this signature",
-        "untrusted": f"signed by {signer}, not trusted",
-        "revoked": f"signed by {signer}, a revoked key",
-    }
-    return texts[element.standing]
-
-
-def space_of(item: CatalogueEntry | InspectedElement) -> str:
-    """Return the space, and the bundle if it is not Rye's own."""
-    return f"{item.space} ({item.bundle})" if item.bundle not in ("", "rye") else item.space
 
 
 def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str, str]]:

@@ -16,21 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from rye.cli.run.parameter_types import ParameterType, SchemaParameters
     from rye.cli.run.request import RunRequest
 
 MAX_BYTES = 64 * 1024 * 1024
 
 _HINT = "pass a JSON object, @FILE for a file that contains one, or - to read one from stdin"
 
-_NO_VALUE: Any = object()
-_NAMES = {
-    "boolean": "true or false",
-    "null": "null",
-    "integer": "an integer",
-    "array": "a JSON array",
-    "object": "a JSON object",
-}
 _MAX_QUOTED = 40
 
 
@@ -45,13 +36,15 @@ def params_object(request: RunRequest) -> dict[str, Any]:
 def _params_object(params: str) -> dict[str, Any]:
     import json
 
+    from rye.catalogue.text_values import refuse_constant
+
     text: str | bytes = params
     if params == "-":
         text = _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
     elif params.startswith("@"):
         text = _limited(_read_file(params[1:]), params[1:])
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise _wrong_params(f"not JSON at {where} ({error.msg.lower()})") from None
@@ -76,11 +69,6 @@ def _limited(data: bytes, name: str) -> bytes:
     if len(data) > MAX_BYTES:
         raise _wrong_params(f"{name!r} has more than {MAX_BYTES} bytes")
     return data
-
-
-def _refuse_constant(name: str) -> Any:
-    """Refuse NaN and infinities, which Python reads but JSON does not have."""
-    raise ValueError(f"{name} is not JSON")
 
 
 def _wrong_params(issue: str) -> ParameterError:
@@ -108,7 +96,8 @@ def parse_pairs(
     A repeated key makes an array if the schema allows one. Raises :class:`ParameterError` that
     lists every issue and names ``item_id``.
     """
-    from rye.cli.run.parameter_types import SchemaParameters
+    from rye.catalogue.parameter_types import SchemaParameters
+    from rye.catalogue.text_values import read_texts
 
     known = SchemaParameters(schema)
     given: dict[str, list[str]] = {}
@@ -125,7 +114,7 @@ def parse_pairs(
             issues.append(unknown_parameter(key, known.names()))
             continue
         try:
-            values[key] = _read_texts(key, texts, known)
+            values[key] = read_texts(key, texts, known)
         except ValueError as error:
             issues.append(f"{key}: {error}")
     if issues:
@@ -135,78 +124,6 @@ def parse_pairs(
             hint=f"see `rye show {item_id}`, or pass JSON with --params",
         )
     return values
-
-
-def _read_texts(key: str, texts: list[str], known: SchemaParameters) -> Any:
-    kind = known.type_of(key)
-    if len(texts) == 1:
-        value = _read(texts[0], kind)
-        if value is not _NO_VALUE:
-            return value
-    if "array" in kind.types:
-        return [_read_element(text, known.type_in(kind.items)) for text in texts]
-    if len(texts) > 1:
-        raise ValueError("given more than once")
-    raise ValueError(f"expected {_expected(kind)}")
-
-
-def _read_element(text: str, kind: ParameterType) -> Any:
-    value = _read(text, kind)
-    if value is _NO_VALUE:
-        raise ValueError(f"expected {_expected(kind)} for each")
-    return value
-
-
-def _read(text: str, kind: ParameterType) -> Any:
-    """Return the value, or ``_NO_VALUE`` if the type allows neither the JSON value nor text."""
-    if text in kind.choices or not kind.types or kind.types == {"string"}:
-        return text
-    value = _from_json(text)
-    if value is not _NO_VALUE and _fits(value, kind):
-        whole = isinstance(value, float) and value.is_integer() and "number" not in kind.types
-        return int(value) if whole else value
-    return text if "string" in kind.types else _NO_VALUE
-
-
-def _fits(value: Any, kind: ParameterType) -> bool:
-    from rye.cli.run.parameter_types import json_type
-
-    name = json_type(value)
-    if name == "integer" or (isinstance(value, float) and value.is_integer()):
-        return bool(kind.types & {"integer", "number"})
-    # Quotes that the caller typed are part of the text.
-    return name in kind.types and name != "string"
-
-
-def _from_json(text: str) -> Any:
-    import json
-
-    lowered = text.lower()
-    try:
-        return json.loads(
-            # True and False, as in Python, are accepted too.
-            lowered if lowered in ("true", "false") else text,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-        )
-    except (ValueError, RecursionError):
-        return _NO_VALUE
-
-
-def _finite(text: str) -> float:
-    import math
-
-    number = float(text)
-    return number if math.isfinite(number) else _refuse_constant(text)
-
-
-def _expected(kind: ParameterType) -> str:
-    """Describe the type for an error message; the given value, maybe a secret, is not repeated."""
-    if kind.choices:
-        import json
-
-        return "one of " + ", ".join(json.dumps(choice) for choice in kind.choices)
-    return " or ".join([_NAMES.get(name, f"a {name}") for name in sorted(kind.types)])
 
 
 def unknown_parameter(key: str, names: Sequence[str], others: Iterable[str] = ()) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from rye.cli.run.parameter_types import SchemaParameters
+from rye.catalogue.parameter_types import SchemaParameters
 from rye.cli.run.parameters import MAX_BYTES, is_read_from, quoted_start, unknown_parameter
 from rye.cli.run.request import OWN_OPTIONS
 from rye.errors import ParameterError

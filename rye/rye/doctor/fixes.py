@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from rye import __version__
 from rye.cache.disk import FORMAT
-from rye.cli.doctor.checks import Finding, problem, warning
-from rye.cli.sign.signing import key_folder
 from rye.context import Context
+from rye.doctor.checks import Finding, problem, warning
 from rye.errors import RyeError
 from rye.executor.locks.folder import SUFFIX
 from rye.spaces.resolver import Resolver
+from rye.trust.store import TrustStore
 
 _FIX = "fix it with: rye doctor --fix"
 _BY_OTHERS = 0o022
@@ -50,7 +50,7 @@ class Fix(NamedTuple):
 
 def fixes(context: Context) -> Iterator[Fix]:
     """Yield what can be fixed. Nothing is changed yet."""
-    yield from _modes_of_keys(key_folder(context))
+    yield from _modes_of_keys(TrustStore(context, spaces=()).key_folder)
     yield from _missing_folders(context)
     yield from _stale_caches(context.user_space / ".ai" / "cache")
     yield from _lockfiles_without_tools(context)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rye.authoring.check import Checker
 from rye.authoring.settings_file import check_settings
 from rye.catalogue.catalogue import Catalogue
-from rye.cli.doctor.checks import Finding, ok, problem
 from rye.context import Context
+from rye.doctor.checks import Finding, ok, problem
 
 
 def check_tools(context: Context) -> Iterator[Finding]:

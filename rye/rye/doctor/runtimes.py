@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rye.cli.doctor.checks import Finding, ok, problem, warning
 from rye.context import Context
+from rye.doctor.checks import Finding, ok, problem, warning
 from rye.errors import InterpreterMissingError, RyeError, UnapprovedProjectError
 from rye.executor.chain.build import build_chain
 from rye.executor.chain.snapshot import Library, Snapshot

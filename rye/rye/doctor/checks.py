@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lilux.primitives.errors import ConfigurationError, KeyFileError
 
-from rye.cli.sign.signing import key_folder
 from rye.context import Context
 from rye.spaces.resolver import Resolver
 
@@ -164,7 +163,9 @@ def _key(context: Context) -> Finding:
         load_keypair,
     )
 
-    folder = key_folder(context)
+    from rye.trust.store import TrustStore
+
+    folder = TrustStore(context, spaces=()).key_folder
     try:
         if not any((folder / name).exists() for name in (PRIVATE_KEY_FILE, PUBLIC_KEY_FILE)):
             return warning("your key", f"none in {folder}", "create one with: rye init")

@@ -1,1 +1,0 @@
-"""The checks of ``rye doctor``. They return findings and change nothing."""

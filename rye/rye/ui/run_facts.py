@@ -139,7 +139,10 @@ def _permissions(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     yield "Permissions", "; ".join([f"{word} {text}" for word, text in explained(permissions)])
     enforced = record.get("enforced") or {}
-    yield "Enforced", "; ".join([f"{PARTS.get(part, part)} ({by})" for part, by in enforced.items()])
+    yield (
+        "Enforced",
+        "; ".join([f"{PARTS.get(part, part)} ({by})" for part, by in enforced.items()]),
+    )
     missing = [PARTS.get(one["part"], one["part"]) for one in record.get("missing") or ()]
     yield "Not enforced", "; ".join(missing)
 

@@ -103,20 +103,20 @@ def replay(request: Request, form: Form) -> Response:
     site = site_of(request)
     with site.history() as history:
         recorded = recorded_run(history, history.find(request.path_params["run_id"]))
-    report: dict[str, Any] = {"difference": "", "ran": "", "refused": "", "new_id": ""}
+    report: dict[str, Any] = {"differences": [], "ran": "", "refused": "", "new_id": ""}
     try:
         with Replay(recorded, site.context) as again:
             again.give(_parameters(form))
             difference = again.before()
+            found = [difference]
             if "run" in form and (difference is None or "anyway" in form):
                 if again.may_repeat or "yes" in form:
-                    difference = again.run() or difference
+                    found.append(again.run())
                 else:
                     report["refused"] = (
                         f"{recorded.item} may change something again; allow that to run it"
                     )
-            if difference is not None:
-                report["difference"] = difference.text
+            report["differences"] = [one.text for one in found if one is not None]
             if again.result is not None:
                 report["ran"] = "ok" if again.result.success else again.result.error or "failed"
                 report["new_id"] = again.result.metadata.get("run_id") or ""

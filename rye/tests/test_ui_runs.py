@@ -138,14 +138,13 @@ def test_a_receipt_is_made_on_request_and_verified(project: Project, acting: Vis
 
 
 def test_a_replay_names_the_first_difference(project: Project, acting: Visitor) -> None:
-    says(project, "cat count", "kept/count", annotations={"idempotent": True})
-    (project.path / "count").write_text("1")
-    path = f"/runs/{run_of(project, 'kept/count')}"
+    says(project, "ls", "kept/list", annotations={"idempotent": True})
+    path = f"/runs/{run_of(project, 'kept/list')}"
     token = {"csrf": acting.form_token(path), "anyway": "on", "yes": "on"}
     before = len(records(project))
     acting.post(f"{path}/replay", {**token, "compare": "1"})
     assert len(records(project)) == before
-    (project.path / "count").write_text("2")
+    (project.path / "0-new").write_text("")
     text = acting.post(f"{path}/replay", {**token, "run": "1"}).text
     assert "stdout differs at line 1" in text
     found = re.search(r'href="(/runs/[^"]*)">Open the new run', text)

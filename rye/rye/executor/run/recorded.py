@@ -90,12 +90,16 @@ class Recorder:
         self._chains: dict[str, _KnownChain] = BoundedDict()
 
     def begin(
-        self, item_id: str, parameters: Mapping[str, Any] | None, caller: Caller | None
+        self,
+        item_id: str,
+        parameters: Mapping[str, Any] | None,
+        caller: Caller | None,
+        run_id: str = "",
     ) -> Recording:
-        """Return the record of a call that begins now."""
+        """Return the record of a call that begins now; ``run_id`` is its id, if it has one."""
         if caller is None:
             caller = self._program = self._program or this_program()
-        return Recording(self, item_id, parameters, caller)
+        return Recording(self, item_id, parameters, caller, run_id)
 
     def finish(self, recording: Recording, fields: dict[str, Any]) -> dict[str, Any]:
         """Append the record to the spool, and return what the metadata says about it."""
@@ -215,20 +219,31 @@ class Recording:
         item_id: str,
         parameters: Mapping[str, Any] | None,
         caller: Caller,
+        run_id: str = "",
     ) -> None:
         self._recorder = recorder
-        self._item_id = item_id
-        self._parameters = {} if parameters is None else parameters
-        self._caller = caller
-        self._started = time.time_ns() // 1_000_000
+        self.item_id = item_id
+        self.parameters: Mapping[str, Any] = {} if parameters is None else parameters
+        self.caller = caller
+        self.started = time.time_ns() // 1_000_000
+        """Milliseconds since 1970."""
+        self._run_id = run_id
         self._clock = time.perf_counter()
-        self._call: PreparedCall | None = None
+        self.call: PreparedCall | None = None
+        """What runs, once it is known."""
         self._result: Any = None
         self._ms: dict[str, float] = {}
 
+    @property
+    def run_id(self) -> str:
+        """The id of the run; made when it is first needed."""
+        if not self._run_id:
+            self._run_id = new_run_id(self.started)
+        return self._run_id
+
     def prepared(self, call: PreparedCall) -> None:
         """Note that everything was checked, and that the tool starts."""
-        self._call = call
+        self.call = call
         self._lap("prepare")
 
     def waited(self) -> None:
@@ -264,23 +279,23 @@ class Recording:
 
     def line(self, fields: dict[str, Any], settings: HistorySettings) -> tuple[str, bytes]:
         """Return the id of the run, and its record as a line."""
-        chain, call = fields.pop("chain"), self._call
-        run_id = new_run_id(self._started)
+        chain, call = fields.pop("chain"), self.call
+        run_id = self.run_id
         self._ms["total"] = self._since_start()
         durations = ",".join([f'"{name}":{taken:.3f}' for name, taken in self._ms.items()])
         # None of these needs an escape.
         parts = [
-            f'"id":"{run_id}","time":"{utc_text(self._started)}","ms":{{{durations}}}',
-            self._recorder.called_by(self._caller),
+            f'"id":"{run_id}","time":"{utc_text(self.started)}","ms":{{{durations}}}',
+            self._recorder.called_by(self.caller),
         ]
         if not chain:
             # Nothing says which of them are secret, and a short secret is guessed from a digest.
             fields["parameters"] = {}
-            about = self._recorder.unknown(self._item_id)
+            about = self._recorder.unknown(self.item_id)
             return run_id, line_of(*parts, fragment_of(fields), about)
         known, item = self._recorder.known(chain), chain[0].item_id
         fields["parameters"] = _parameters(
-            self._parameters, known.secrets, keeps=settings.keeps_parameters(item)
+            self.parameters, known.secrets, keeps=settings.keeps_parameters(item)
         )
         keeps = settings.keeps_output(item)
         if "autopsy" in fields and not keeps:

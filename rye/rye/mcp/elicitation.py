@@ -51,7 +51,8 @@ async def ask_user(call: OpenCall, question: Question) -> Reply:
     for _ in range(_MAX_TRIES):
         text = f"{message}\n\n{fault}" if fault else message
         try:
-            result = await call.elicit({"message": text, "requestedSchema": form.schema})
+            params = {"message": text, "requestedSchema": form.schema}
+            result = await call.elicit(params, key=question.name)
         except (ProtocolError, TimeoutError):
             return UNAVAILABLE
         if result["action"] != "accept":

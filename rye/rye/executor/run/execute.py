@@ -22,6 +22,7 @@ from rye.executor.chain.dependencies import ManyDependencies
 from rye.executor.chain.snapshot import CacheEntry
 from rye.executor.config.build import ExecutionConfig
 from rye.executor.config.environment import ChainEnvironment
+from rye.executor.run.channel import require_user
 
 # Not when something fails: then there may be no descriptor left to import it with.
 from rye.executor.run.failure import failure_of
@@ -164,6 +165,7 @@ class PrimitiveExecutor:
                 outcome = planned(call, self.context)
             else:
                 recording.prepared(call)
+                require_user(call.chain[0], listener)
                 if approve is not None and await approve(call):
                     recording.waited()
                     preparation = Preparation(self._preparer, item_id, options)

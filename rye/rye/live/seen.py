@@ -164,15 +164,13 @@ def shown_parameters(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """The parameters, without values that are too long to be shown."""
     import json
 
-    size = 0
+    room = _MAX_PARAMETERS
     shown: dict[str, Any] = {}
     for name, value in parameters.items():
         try:
-            size += len(json.dumps(value))
+            room -= len(json.dumps(value))
         except (TypeError, ValueError, RecursionError):
-            value = f"({type(value).__name__})"
-        if size > _MAX_PARAMETERS:
-            shown[name] = "(too long to be shown)"
+            shown[name] = f"({type(value).__name__})"
         else:
-            shown[name] = value
+            shown[name] = value if room >= 0 else "(too long to be shown)"
     return shown

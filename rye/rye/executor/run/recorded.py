@@ -64,7 +64,15 @@ OUTCOME_OF_ERROR = {
     "NotEnforcedError": REFUSED,
 }
 """The error types of a call that passed every check. Their messages may contain output."""
-_NOTES = ("closure", "limit", "survivors", "background_ended", "status_code", "autopsy")
+_NOTES = (
+    "closure",
+    "limit",
+    "survivors",
+    "background_ended",
+    "status_code",
+    "autopsy",
+    "denials",
+)
 _CALLER = ("client", "token", "program", "traceparent", "replays", "shown")
 _FRESH_SECONDS = 1.0
 _NO_PARAMETERS, _EMPTY = digest(b"{}"), digest(b"")
@@ -298,8 +306,14 @@ class Recording:
             self.parameters, known.secrets, keeps=settings.keeps_parameters(item)
         )
         keeps = settings.keeps_output(item)
-        if "autopsy" in fields and not keeps:
-            fields["autopsy"] = _without_output(fields["autopsy"])
+        if not keeps:
+            if "autopsy" in fields:
+                fields["autopsy"] = _without_output(fields["autopsy"])
+            if "denials" in fields:
+                # A path or a host was read from the output.
+                fields["denials"] = [
+                    {"tried": one["tried"], "key": one["key"]} for one in fields["denials"]
+                ]
         parts.append(fragment_of(fields))
         if call is not None and self._result is not None:
             output = _output(call.config.primitive_id, self._result, keeps=keeps)

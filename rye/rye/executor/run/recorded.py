@@ -28,7 +28,7 @@ from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, digest, digest_of_description
+from rye.recording.digests import Secrets, digest, digest_of_description, output_digests
 from rye.recording.interpreters import stamp
 from rye.recording.record import (
     CANCELLED,
@@ -47,7 +47,7 @@ from rye.recording.record import (
 from rye.recording.run_ids import new_run_id
 from rye.recording.settings import HistoryConfig, HistorySettings
 from rye.recording.spool import Spool, history_folder
-from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
+from rye.spaces.ids import SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ _NOTES = (
 )
 _CALLER = ("client", "token", "program", "traceparent", "replays", "shown")
 _FRESH_SECONDS = 1.0
-_NO_PARAMETERS, _EMPTY = digest(b"{}"), digest(b"")
+_NO_PARAMETERS = digest(b"{}")
 
 
 class Recorder:
@@ -316,7 +316,7 @@ class Recording:
                 ]
         parts.append(fragment_of(fields))
         if call is not None and self._result is not None:
-            output = _output(call.config.primitive_id, self._result, keeps=keeps)
+            output = output_digests(call.config.primitive_id, self._result, keeps=keeps)
             parts.append(f'"output":{{{output}}}')
         return run_id, line_of(*parts, known.fragment(call))
 
@@ -381,31 +381,3 @@ def _without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:
     processes = [{name: one[name] for name in kept if name in one} for one in autopsy["processes"]]
     rest = {name: value for name, value in autopsy.items() if name not in ("processes", "output")}
     return {**rest, "processes": processes}
-
-
-def _output(primitive: str, result: Any, *, keeps: bool) -> str:
-    """Sizes and digests of the output, and the output itself if it is kept, without braces."""
-    if primitive == SUBPROCESS:
-        stdout = _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps)
-        stderr = _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps)
-        return f'"stdout":{{{stdout}}},"stderr":{{{stderr}}}'
-    body = result.body if primitive == HTTP_CLIENT else None
-    if body is None:
-        return ""
-    text = body if isinstance(body, str) else canonical_json(body)
-    return f'"body":{{{_stream(None, text, 0, keeps)}}}'
-
-
-def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> str:
-    if not text and raw is None:
-        data, sha256 = b"", _EMPTY
-    else:
-        data = text.encode("utf-8", "surrogatepass") if raw is None else raw
-        sha256 = digest(data)
-    # Neither of them needs an escape.
-    described = f'"bytes":{len(data)},"sha256":"{sha256}"'
-    if left_out:
-        described += f',"left_out":{left_out}'
-    if keeps:
-        described += "," + fragment_of({"text": text} if raw is None else {"hex": data.hex()})
-    return described

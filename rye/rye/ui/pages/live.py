@@ -91,7 +91,7 @@ async def cancel(request: Request, _form: Form) -> Response:
     run = _run(request)
     if run.told is not None and (fault := await run.told.cancel()):
         raise RyeError(f"run {run.run_id} was not cancelled: {fault}", hint="load the page again")
-    return redirect(f"/live/{run.run_id}")
+    return redirect(f"/runs/{run.run_id}")
 
 
 async def answer(request: Request, form: Form) -> Response:
@@ -128,14 +128,8 @@ def content_of(question: WaitingQuestion, form: Form) -> Mapping[str, Any]:
     return content
 
 
-def run_page(request: Request) -> Response:
-    """One call: what it is, and its output as it comes."""
-    run = _run(request)
-    return render(request, "live_call.html", title=run.item, run=run)
-
-
 def _back(form: Form, run: SeenRun) -> str:
-    return "/live" if form.get("from") == "live" else f"/live/{run.run_id}"
+    return "/live" if form.get("from") == "live" else f"/runs/{run.run_id}"
 
 
 def _run(request: Request) -> SeenRun:
@@ -153,7 +147,6 @@ def _set(element: str, text: str) -> Event:
 ROUTES = (
     Page("/live", overview, section="Live"),
     Page("/live/events", overview_events, section="Live"),
-    Page("/live/{run_id}", run_page, section="Live"),
     Page("/live/{run_id}/events", run_events, section="Live"),
     Action("/live/{run_id}/cancel", cancel, section="Live"),
     Action("/live/{run_id}/answer/{question_id}", answer, section="Live"),

@@ -60,18 +60,18 @@ class Secrets:
             self._known = set(schema.get("properties") or ())
             self._collect(schema)
 
+    def covers(self, name: str) -> bool:
+        """True if the value of this parameter is secret."""
+        return self._known is not None and (name in self._names or name not in self._known)
+
     def masked(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the parameters with :data:`SECRET` for each secret value.
 
         A short secret could be guessed from a digest, so it is not part of that either.
         """
-        known = self._known
-        if known is None:
+        if self._known is None:
             return parameters
-        return {
-            name: SECRET if name in self._names or name not in known else one
-            for name, one in parameters.items()
-        }
+        return {name: SECRET if self.covers(name) else one for name, one in parameters.items()}
 
     def _collect(self, schema: object) -> None:
         if isinstance(schema, Mapping):

@@ -16,6 +16,7 @@ from rye.ui.calls import Calls
 
 if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
+    from rye.executor.run.prepare import Preparer
     from rye.history.store import History
 
 
@@ -34,6 +35,8 @@ class Site:
         """Starts calls."""
         self._catalogue: Catalogue | None = None
         self._catalogue_lock = threading.Lock()
+        self._preparer: Preparer | None = None
+        self._preparer_lock = threading.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -50,6 +53,17 @@ class Site:
             if self._catalogue is None:
                 self._catalogue = Catalogue(self.context)
             yield self._catalogue
+
+    @contextmanager
+    def preparer(self) -> Iterator[Preparer]:
+        """What prepares calls, for one thread at a time; it remembers what it verified."""
+        from rye.executor.run.prepare import Preparer
+        from rye.executor.run.primitives import PRIMITIVE_MAP
+
+        with self._preparer_lock:
+            if self._preparer is None:
+                self._preparer = Preparer(self.context, PRIMITIVE_MAP)
+            yield self._preparer
 
     @contextmanager
     def history(self) -> Iterator[History]:

@@ -37,6 +37,7 @@ def environment() -> Environment:
         outcome=values.outcome,
         address=values.address,
         part=values.part,
+        capitalize_first=values.capitalize_first,
     )
     return made
 

@@ -69,6 +69,11 @@ def short(text: str | None, length: int = 12) -> str:
     return (text or "")[:length]
 
 
+def capitalize_first(text: str) -> str:
+    """Return the text with a capital letter first, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def outcome(name: str | None) -> Markup:
     """Return the outcome of a run as a word in its colour."""
     if not name:

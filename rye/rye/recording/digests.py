@@ -8,6 +8,9 @@ from lilux.primitives.errors import IntegrityError
 from lilux.primitives.integrity import canonical_json
 from lilux.sha256 import sha256
 
+from rye.recording.record import fragment_of
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -25,6 +28,9 @@ def digest(data: bytes) -> str:
     from hashlib import sha256 as fast
 
     return fast(data).hexdigest()
+
+
+_EMPTY = digest(b"")
 
 
 def digest_of_description(description: str, schema: Mapping[str, Any] | None) -> str:
@@ -94,3 +100,31 @@ def _refers(schema: object) -> bool:
     if isinstance(schema, Mapping):
         return "$ref" in schema or any(_refers(part) for part in schema.values())
     return isinstance(schema, list | tuple) and any(_refers(part) for part in schema)
+
+
+def output_digests(primitive: str, result: Any, *, keeps: bool) -> str:
+    """Sizes and digests of the output, and the output itself if it is kept, without braces."""
+    if primitive == SUBPROCESS:
+        stdout = _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps)
+        stderr = _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps)
+        return f'"stdout":{{{stdout}}},"stderr":{{{stderr}}}'
+    body = result.body if primitive == HTTP_CLIENT else None
+    if body is None:
+        return ""
+    text = body if isinstance(body, str) else canonical_json(body)
+    return f'"body":{{{_stream(None, text, 0, keeps)}}}'
+
+
+def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> str:
+    if not text and raw is None:
+        data, sha256 = b"", _EMPTY
+    else:
+        data = text.encode("utf-8", "surrogatepass") if raw is None else raw
+        sha256 = digest(data)
+    # Neither of them needs an escape.
+    described = f'"bytes":{len(data)},"sha256":"{sha256}"'
+    if left_out:
+        described += f',"left_out":{left_out}'
+    if keeps:
+        described += "," + fragment_of({"text": text} if raw is None else {"hex": data.hex()})
+    return described

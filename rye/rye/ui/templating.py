@@ -36,6 +36,7 @@ def environment() -> Environment:
         short=values.short,
         outcome=values.outcome,
         address=values.address,
+        part=values.part,
         capitalize_first=values.capitalize_first,
     )
     return made

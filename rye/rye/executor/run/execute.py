@@ -131,6 +131,7 @@ class PrimitiveExecutor:
         caller: Caller | None = None,
         approve: Approve | None = None,
         verified: VerifiedChain | None = None,
+        run_id: str = "",
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
@@ -140,7 +141,8 @@ class PrimitiveExecutor:
         ``data`` and ``metadata["plan"]`` are the plan. Every other call is recorded in the user's
         history, with its ``caller``. ``approve`` decides about a call that is ready to run; see
         :data:`Approve`. With ``verified``, which :meth:`freeze` returned, the tool runs as it was
-        then, whatever has changed since.
+        then, whatever has changed since. ``run_id`` is the id of the run in the history, from
+        :func:`rye.recording.run_ids.new_run_id`; by default a new one.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -150,7 +152,7 @@ class PrimitiveExecutor:
             timeout=timeout,
         )
         preparation = Preparation(self._preparer, item_id, options)
-        recording = None if dry_run else self._recorder.begin(item_id, parameters, caller)
+        recording = None if dry_run else self._recorder.begin(item_id, parameters, caller, run_id)
         worker = self._worker
         try:
             if verified is not None:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rye.errors import HistoryError, RyeError
+from rye.errors import HistoryError, RunNotFoundError, RyeError
 from rye.history.moments import milliseconds_since
 from rye.history.query import Wanted, callers, run_page
 from rye.history.receipts import known_receipt, receipt_of, user_signer
@@ -16,6 +16,7 @@ from rye.history.replay import Replay, recorded_run
 from rye.history.store import History
 from rye.history.verification import Keys, verify_receipt
 from rye.recording.record import CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT
+from rye.ui.live_call import live_call
 from rye.ui.page import Action, Form, Page, redirect, render
 from rye.ui.paging import PAGE_LENGTH
 from rye.ui.run_facts import facts_of, output_part, process_tree, steps_of
@@ -85,8 +86,17 @@ def _address(given: dict[str, str], **place: str) -> str:
 
 
 def run_details(request: Request) -> Response:
-    """Everything that is known about one run."""
-    return _run(request)
+    """Everything that is known about one run; of one under way, its output as it comes."""
+    seen = site_of(request).live.get(request.path_params["run_id"])
+    if seen is not None and seen.ended is None:
+        return live_call(request, seen)
+    try:
+        return _run(request)
+    except RunNotFoundError:
+        # A call of this page whose record is not kept.
+        if seen is None:
+            raise
+        return live_call(request, seen)
 
 
 def make_receipt(request: Request, form: Form) -> Response:  # noqa: ARG001 - only its token
@@ -167,6 +177,7 @@ def _run(request: Request, report: dict[str, Any] | None = None) -> Response:
         autopsy=process_tree((record.get("autopsy") or {}).get("processes", ())),
         receipt=receipt,
         report=report,
+        seen=site.live.get(run_id),
     )
 
 

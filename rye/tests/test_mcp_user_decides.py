@@ -213,5 +213,6 @@ def test_a_variable_that_the_tool_does_not_ask_for_refers_to_the_user(
     told = "the project's .env sets TOKEN, which 'it' does not ask for"
     assert f"no TOKEN; {told}; the user decides whether it may" in text_of(content)
     (logged,) = [one for one in caplog.messages if told in one]
-    assert logged.startswith(f"{told}: add") and LIFTS.search(logged)
+    assert logged.startswith(f"{told}: add")
+    assert LIFTS.search(logged)
     assert not LIFTS.search(content.model_dump_json())

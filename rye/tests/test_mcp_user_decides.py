@@ -171,7 +171,7 @@ def project(tmp_path: Path) -> Project:
         (_not_permitted, "PermissionsError", "which its permissions do not allow"),
     ],
 )
-def test_a_refused_call_refers_to_the_user_whose_log_says_what_to_do(
+def test_a_refused_call_refers_to_the_user(
     project: Project,
     prepare: Callable[[Project], None],
     error_type: str,

@@ -22,8 +22,9 @@ from torture.scenario import Outcome
 
 SEED = 20261118
 JOBS = 4
+HELPER_PARTS = 3
 KILLS_IN_A_BATCH = 10
-CALLS_FOR_A_KILL = 40
+CALLS_FOR_A_KILL = 80
 TIMEOUT_SECONDS = 120
 MIN_RESULTS = 3 * JOBS
 """So many successful calls after a kill show that no lane waits for the dead helper."""
@@ -185,15 +186,18 @@ def helper_killed(times: int, folder: Path) -> Outcome:
         with batch.running() as driver:
             for turn in range(kills):
                 before = batch.outcomes()
-                _wait_for_results(batch, before["ok"] + MIN_RESULTS)
+                _wait_for_results(batch, driver, before["ok"] + MIN_RESULTS)
                 before = batch.outcomes()
                 time.sleep(numbers.uniform(0, 0.05))
-                if not (parts := _helper_of(driver)):
-                    failures.append(f"death {turn}: there is no helper")
+                parts: list[psutil.Process] = []
+                while len(parts) < HELPER_PARTS and driver.poll() is None:
+                    parts = _helper_of(driver)
+                if not parts:
+                    failures.append(f"death {turn}: the batch had ended before")
                     break
                 numbers.choice(parts).kill()
                 dead += parts
-                _wait_for_results(batch, batch.outcomes()["ok"] + MIN_RESULTS)
+                _wait_for_results(batch, driver, batch.outcomes()["ok"] + MIN_RESULTS)
                 lost = batch.outcomes()["unknown"] - before["unknown"]
                 if lost > JOBS:
                     failures.append(f"death {turn}: {lost} calls are unknown, and {JOBS} ran")
@@ -226,20 +230,27 @@ def _repeat(
     return Outcome(tried=times, failures=(*failures, *before.leftovers()), note=note)
 
 
-def _wait_for_results(batch: _Batch, number: int) -> None:
-    wait_until(lambda: batch.outcomes()["ok"] >= number, f"{number} calls have succeeded")
+def _wait_for_results(batch: _Batch, driver: subprocess.Popen[str], number: int) -> None:
+    wait_until(
+        lambda: batch.outcomes()["ok"] >= number or driver.poll() is not None,
+        f"{number} calls have succeeded",
+    )
 
 
 def _helper_of(driver: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Keeper, guardian and worker of the helper that started last."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        helpers = [
-            one
-            for one in psutil.Process(driver.pid).children()
-            if one.name() == "lilux-proc" and is_alive(one)
-        ]
-        if helpers:
-            return helper_processes(max(helpers, key=psutil.Process.create_time).pid)
+    """Keeper, guardian and worker of the helper that started last; empty if there is none."""
+    while driver.poll() is None:
+        # Jobs, which have the helper's name at first, may end while they are looked at.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            helpers = [
+                one
+                for one in psutil.Process(driver.pid).children()
+                if one.name() == "lilux-proc" and is_alive(one)
+            ]
+            if not helpers:
+                return []
+            newest = max(helpers, key=psutil.Process.create_time)
+            return helper_processes(newest.pid)[:HELPER_PARTS]
     return []
 
 

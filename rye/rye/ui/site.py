@@ -15,6 +15,7 @@ from rye.live.folder import PresentPage
 from rye.live.seen import SeenRuns
 from rye.live.watch import Watch
 from rye.ui.calls import Calls
+from rye.ui.checkup import Checkups
 
 if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
@@ -36,6 +37,8 @@ class Site:
         self.calls = Calls(context, self.live)
         """Starts calls."""
         self._watch = Watch(context.user_space, self.live)
+        self.checkups = Checkups(context)
+        """What ``rye doctor`` finds."""
         self._catalogue: Catalogue | None = None
         self._catalogue_lock = threading.Lock()
         self._preparer: Preparer | None = None

@@ -108,7 +108,11 @@ def output_digests(primitive: str, result: Any, *, keeps: bool) -> str:
         stdout = _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps)
         stderr = _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps)
         return f'"stdout":{{{stdout}}},"stderr":{{{stderr}}}'
-    body = result.body if primitive == HTTP_CLIENT else None
+    return body_digest(result.body if primitive == HTTP_CLIENT else None, keeps=keeps)
+
+
+def body_digest(body: Any, *, keeps: bool) -> str:
+    """The same for an answer that is a text or a value; empty if there is none."""
     if body is None:
         return ""
     text = body if isinstance(body, str) else canonical_json(body)

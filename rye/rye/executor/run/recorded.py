@@ -24,11 +24,18 @@ from lilux.runtime.env_resolver.interpreters import which
 
 from rye.errors import HistoryError
 from rye.executor.caches import BoundedDict
+from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, digest, digest_of_description, output_digests
+from rye.recording.digests import (
+    Secrets,
+    body_digest,
+    digest,
+    digest_of_description,
+    output_digests,
+)
 from rye.recording.interpreters import stamp
 from rye.recording.record import (
     CANCELLED,
@@ -62,6 +69,9 @@ OUTCOME_OF_ERROR = {
     "PrimitiveFailed": FAILED,
     "ToolNotStarted": ERROR,
     "NotEnforcedError": REFUSED,
+    "UpstreamChangedError": REFUSED,
+    "UpstreamFailed": ERROR,
+    "UpstreamToolFailed": FAILED,
 }
 """The error types of a call that passed every check. Their messages may contain output."""
 _NOTES = (
@@ -316,7 +326,7 @@ class Recording:
                 ]
         parts.append(fragment_of(fields))
         if call is not None and self._result is not None:
-            output = output_digests(call.config.primitive_id, self._result, keeps=keeps)
+            output = _output(call, self._result, keeps=keeps)
             parts.append(f'"output":{{{output}}}')
         return run_id, line_of(*parts, known.fragment(call))
 
@@ -327,8 +337,8 @@ class Recording:
             kind = str(metadata.get("error_type"))
             fields["outcome"] = OUTCOME_OF_ERROR.get(kind) or (ERROR if self._result else REFUSED)
             fields["error_type"] = kind
-            if self._result is None:
-                # The message of a check never contains a value.
+            if self._result is None or kind == "UpstreamChangedError":
+                # The message of a check never contains a value of the caller.
                 fields["reason"] = result.error
         if "return_code" in metadata:
             fields["exit"] = metadata["return_code"]
@@ -373,6 +383,13 @@ def _parameters(given: Any, secrets: Secrets, *, keeps: bool) -> dict[str, Any]:
     if keeps:
         described["values"] = masked
     return described
+
+
+def _output(call: PreparedCall, result: Any, *, keeps: bool) -> str:
+    if MCP_TOOL not in call.config.config:
+        return output_digests(call.config.primitive_id, result, keeps=keeps)
+    answer = {"content": result.content, "structured": result.structured}
+    return body_digest(answer if any(answer.values()) else None, keeps=keeps)
 
 
 def _without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:

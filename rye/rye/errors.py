@@ -43,6 +43,7 @@
     ├── ApprovalError               a call of an agent that the user has not allowed
     │   ├── DeclinedError           the user was asked, and did not agree
     │   └── NobodyToAskError        a tool that needs a user, and there is nobody to ask
+    ├── CancelledOnPageError        the user cancelled the call on the page
     ├── BusyError                   a server that is stopping, or runs as many calls as it may
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
@@ -82,12 +83,18 @@ class ItemIdError(RyeError, ValueError):
 
 
 class ItemNotFoundError(RyeError):
-    """No item has this id. ``nearest`` has similar ids."""
+    """No item has this id. ``nearest`` has similar ids.
+
+    ``agent_hint`` is the hint for an agent, which does not run commands; if empty, ``hint`` is.
+    """
 
     decided_by_user = False
 
-    def __init__(self, message: str, *, hint: str = "", nearest: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", agent_hint: str = "", nearest: Sequence[str] = ()
+    ) -> None:
         super().__init__(message, hint=hint)
+        self.agent_hint = agent_hint
         self.nearest = tuple(nearest)
 
 
@@ -314,6 +321,12 @@ class DeclinedError(ApprovalError):
 
 class NobodyToAskError(ApprovalError):
     """A tool declares ``needs_user``, and nobody can be asked."""
+
+    decided_by_user = False
+
+
+class CancelledOnPageError(RyeError):
+    """The user cancelled the call on the page ``rye ui``."""
 
     decided_by_user = False
 

@@ -73,13 +73,18 @@ _NO_PARAMETERS, _EMPTY = digest(b"{}"), digest(b"")
 class Recorder:
     """Records the calls of one executor."""
 
-    def __init__(self, preparer: Preparer, *, moves: bool = False) -> None:
-        """``moves`` is for a long-lived program: it moves its lines into the database, too."""
+    def __init__(
+        self, preparer: Preparer, *, moves: bool = False, spool: Spool | None = None
+    ) -> None:
+        """``moves`` is for a long-lived program: it moves its lines into the database, too.
+
+        ``spool`` replaces the one of the user.
+        """
         self._preparer = preparer
         self._config = HistoryConfig(preparer.context, preparer.library.disk_cache)
-        self._spool = Spool(history_folder(preparer.context.user_space))
+        self._spool = spool or Spool(history_folder(preparer.context.user_space))
         self._writer: Writer | None = None
-        if moves:
+        if moves and spool is None:
             from rye.recording.writer import Writer
 
             self._writer = Writer(self._spool.folder)

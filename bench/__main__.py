@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "testing"))
 
@@ -15,6 +16,7 @@ from bench.registry import BENCHMARKS, benchmark, title_of
 from bench.report import drawing, results
 
 ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 600
 
 
 def main(arguments: list[str]) -> int:
@@ -66,10 +68,35 @@ def run(name: str, out: Path) -> int:
 
 
 def run_all(names: tuple[str, ...] | list[str], out: Path) -> int:
-    """Run each benchmark in a process of its own, so that none sees the memory of another."""
+    """Run each benchmark in a process of its own, so that none sees the memory of another.
+
+    One that fails or hangs does not stop the others; its old results stay. Returns 1 if any did,
+    or if a limit was exceeded.
+    """
     command = [sys.executable, "-m", "bench", "--out", str(out.resolve())]
-    codes = [subprocess.run([*command, name], cwd=ROOT, check=False).returncode for name in names]
-    return max(codes)
+    ends: dict[str, str] = {}
+    begun = time.perf_counter()
+    for name in names:
+        before = results.read(out / drawing.RESULTS).get(name)
+        started = time.perf_counter()
+        try:
+            subprocess.run([*command, name], cwd=ROOT, check=False, timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            print(f"{name} was ended after {LONGEST} s", flush=True)
+        part = results.read(out / drawing.RESULTS).get(name)
+        ends[name] = f"{time.perf_counter() - started:6.0f} s  {verdict(before, part)}"
+    print(f"== {len(names)} benchmarks in {time.perf_counter() - begun:.0f} s")
+    for name, end in ends.items():
+        print(f"{name:16} {end}")
+    return int(not all(end.endswith("ok") for end in ends.values()))
+
+
+def verdict(before: dict[str, Any] | None, part: dict[str, Any] | None) -> str:
+    """Return how a benchmark ended, from its part of the results before and after."""
+    if part is None or part == before:
+        return "did not finish; run it again by its name"
+    exceeded = [row.what for row in results.rows_of(part) if not row.within_limit]
+    return f"exceeded: {', '.join(exceeded)}" if exceeded else "ok"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One call, beside the standard library and ryeos 0.1.0, the best known predecessor.
 
 1. `/bin/true`: Lilux alone, and a signed and pinned tool of Rye with a chain of three, against
-   `subprocess.run` and `asyncio.create_subprocess_exec`.
+   `subprocess.run`, `asyncio.create_subprocess_exec`, and `os.posix_spawn` with pipes, the floor.
 2. `bash -c 'echo hi'`: the tool `rye/bash/bash`, confined and recorded, against the tool of that
    name in ryeos, and asyncio. Both are warm: the same executor makes all calls.
 3. The same two tools with a new executor for each call, and in a new process, from the import of
@@ -28,14 +28,16 @@ from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import Project
 
 from bench.execute import make_chain
-from bench.peers import PeerMissingError, python_of
-from bench.programs import TRUE, asyncio_call, installed_environ
+from bench.peers import PeerMissingError, python_of, version_of
+from bench.programs import TRUE, asyncio_call, installed_environ, spawn_with_pipes
 from bench.table import Report, Row, Samples, alternating_async, alternating_medians
 
 ROUNDS = 300
 WARM_ROUNDS = 60
 COLD_ROUNDS = 10
 BASH = "rye/bash/bash"
+LILUX, RYE, ASYNCIO = "Lilux, without tools", "Rye, signed and pinned tool", "asyncio"
+FLOOR = "os.posix_spawn, the floor"
 CALLER = """
 import sys, time
 from pathlib import Path
@@ -107,10 +109,13 @@ async def bare_calls(project: Project) -> dict[str, float]:
         async def with_run() -> None:
             subprocess.run([TRUE], check=True, capture_output=True)  # noqa: ASYNC221 - the peer
 
+        async def with_spawn() -> None:
+            spawn_with_pipes()
+
         taken = await alternating_async(
-            ROUNDS, with_lilux, with_rye, with_run, lambda: asyncio_call(TRUE)
+            ROUNDS, with_lilux, with_rye, with_run, lambda: asyncio_call(TRUE), with_spawn
         )
-    names = ("Lilux, without tools", "Rye, signed and pinned tool", "subprocess.run", "asyncio")
+    names = (LILUX, RYE, "subprocess.run", ASYNCIO, FLOOR)
     return {name: each / 1000 for name, each in zip(names, taken, strict=True)}
 
 
@@ -139,7 +144,7 @@ def peer_calls(ours: Side, theirs: Side | None) -> dict[str, dict[str, float]]:
 
 
 def measure() -> Report:
-    missing = {}
+    missing, peers = {}, {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         bare = asyncio.run(bare_calls(Project(folder / "bare", shipped_system=True)))
@@ -148,13 +153,16 @@ def measure() -> Report:
         try:
             python = python_of("ryeos")
             theirs = Side(python, "rye.executor.primitive_executor", folder / "theirs")
+            helper = version_of("ryeos", "lillux-proc")
+            peers["ryeos"] = f"{version_of('ryeos', 'ryeos')}, with lillux-proc {helper}"
         except PeerMissingError as error:
             missing["ryeos"] = str(error)
         found = peer_calls(ours, theirs)
-    lilux, rye, _, peer = bare.values()
+    lilux, rye, peer = bare[LILUX], bare[RYE], bare[ASYNCIO]
     rows = [
-        Row("Lilux ÷ asyncio", lilux / peer, 0.75, detail=f"{lilux:.2f} / {peer:.2f} ms"),
-        Row("Rye ÷ asyncio", rye / peer, 1.0, detail=f"{rye:.2f} / {peer:.2f} ms"),
+        Row("Lilux ÷ asyncio", lilux / peer, 0.85, aim=0.75, detail=f"{lilux:.2f} / {peer:.2f} ms"),
+        Row("Rye ÷ asyncio", rye / peer, 1.0, aim=0.9, detail=f"{rye:.2f} / {peer:.2f} ms"),
+        Row("floor: os.posix_spawn with pipes", bare[FLOOR], unit=" ms"),
     ]
     for (kind, taken), limit in zip(found.items(), (3, 3, 1), strict=True):
         if "ryeos" in taken:
@@ -165,4 +173,4 @@ def measure() -> Report:
         "/bin/true": Samples("ms", bare),
         **{f"{BASH}, {kind}": Samples("ms", taken) for kind, taken in found.items()},
     }
-    return Report(rows, samples, missing)
+    return Report(rows, samples, missing, peers=peers)

@@ -96,6 +96,7 @@ async def compare(project: Project, rounds: int) -> Report:
             "cold Python tool of 2,000 lines ÷ python -c",
             cold / bare,
             COLD_LIMIT,
+            aim=2.0,
             detail=f"{cold:.1f} / {bare:.1f} ms; minimum {min(samples['compiled']):.1f} / "
             f"{min(samples['bare']):.1f}",
         ),

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -70,7 +71,7 @@ def measure() -> Report:
         detail = f"{confined:.0f} / {usual:.0f} µs"
         rows = [Row("confined ÷ plain", confined / usual, 1.20, detail=detail)]
         samples = {"not confined": usual, "confined by Lilux": confined}
-        missing = {}
+        missing, peers = {}, {}
         if alone := landlock_and_seccomp(stack, project):
             before, after = alone
             rows.append(Row("by Landlock and seccomp alone ÷ plain", after / before, 1.15))
@@ -91,11 +92,16 @@ def measure() -> Report:
             detail = f"{after:.0f} / {confined:.0f} µs; bubblewrap adds {after - before:.0f}"
             rows.append(Row("by bubblewrap ÷ confined", after / confined, 5, True, detail=detail))
             samples["confined by bubblewrap"] = after
+            shown = subprocess.run(
+                ["bwrap", "--version"], capture_output=True, text=True, check=True
+            )
+            peers["bubblewrap"] = shown.stdout.split()[-1]
         else:
             missing["confined by bubblewrap"] = "not installed"
         rows += bash_tool(Path(project))
     in_ms = {name: value / 1000 for name, value in samples.items()}
-    return Report(rows, {"/bin/true": Samples("ms", in_ms)}, missing, [f"enforced: {enforced}"])
+    samples_in_ms = {"/bin/true": Samples("ms", in_ms)}
+    return Report(rows, samples_in_ms, missing, [f"enforced: {enforced}"], peers)
 
 
 def landlock_and_seccomp(stack: ExitStack, project: str) -> list[float] | None:

@@ -18,13 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rye.executor.run.execute import PrimitiveExecutor
 from rye_project import Project
 
-from bench.peers import PeerMissingError, python_of
+from bench.peers import PeerMissingError, python_of, version_of
 from bench.programs import RYE, installed_environ
 from bench.table import Report, Row, Samples, alternating_medians
 
@@ -203,7 +204,7 @@ def calls(times: int, servers: Servers, project: Project) -> list[Row]:
 
 
 def measure() -> Report:
-    missing = {}
+    missing, peers = {}, {SDK: f"mcp {version('mcp')}"}
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), shipped_system=True)
         project.command("bench/true", "/bin/true")
@@ -216,6 +217,7 @@ def measure() -> Report:
         }
         try:
             commands[FASTMCP] = [str(python_of("fastmcp")), str(scripts["fast"])]
+            peers[FASTMCP] = f"fastmcp {version_of('fastmcp', 'fastmcp')}"
         except PeerMissingError as error:
             missing[FASTMCP] = str(error)
         servers = Servers(commands, installed_environ(project.user))
@@ -225,15 +227,17 @@ def measure() -> Report:
                 "start to first list ÷ server of the SDK",
                 start[OURS] / start[SDK],
                 START_LIMIT,
+                aim=0.15,
                 detail=f"{start[OURS]:.0f} / {start[SDK]:.0f} ms, medians of {STARTS}",
             ),
             Row(
                 "memory after a call ÷ server of the SDK",
                 used[OURS] / used[SDK],
                 MEMORY_LIMIT,
+                aim=0.5,
                 detail=f"{used[OURS]:.0f} / {used[SDK]:.0f} MiB",
             ),
             *calls(CALLS, servers, project),
         ]
     samples = {"start": Samples("ms", start), "memory": Samples("MiB", used)}
-    return Report(rows, samples, missing)
+    return Report(rows, samples, missing, peers=peers)

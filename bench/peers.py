@@ -28,6 +28,13 @@ def python_of(peer: str) -> Path:
     return python
 
 
+def version_of(peer: str, package: str) -> str:
+    """Return the installed version of a package of the peer."""
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    command = [str(python_of(peer)), "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def install() -> None:
     """Create the environments that do not exist."""
     for peer, packages in PEERS.items():

@@ -5,7 +5,6 @@ much memory, an autopsy of 50 processes, and the memory of the helper.
 """
 
 import asyncio
-import os
 import statistics
 import subprocess
 import sys
@@ -14,32 +13,12 @@ import time
 from proc_client import ProcClient
 from processes import helper_processes
 
-from bench.programs import TRUE, asyncio_call
+from bench.programs import TRUE, asyncio_call, spawn_with_pipes
 from bench.table import Report, Row, alternating_medians
 
 ROUNDS = 400
 OUTPUT = 100_000_000
 MIB = 1024 * 1024
-
-
-def spawn_with_pipes() -> None:
-    """Start a process with a single system call: the lower bound for Python without a helper."""
-    out_read, out_write = os.pipe()
-    err_read, err_write = os.pipe()
-    null = os.open(os.devnull, os.O_RDONLY)
-    actions = [
-        (os.POSIX_SPAWN_DUP2, null, 0),
-        (os.POSIX_SPAWN_DUP2, out_write, 1),
-        (os.POSIX_SPAWN_DUP2, err_write, 2),
-    ]
-    pid = os.posix_spawn(TRUE, [TRUE], os.environ, file_actions=actions)
-    for fd in (null, out_write, err_write):
-        os.close(fd)
-    for fd in (out_read, err_read):
-        while os.read(fd, 65536):
-            pass
-        os.close(fd)
-    os.waitpid(pid, 0)
 
 
 def one_at_a_time(client: ProcClient, loop: asyncio.AbstractEventLoop) -> list[Row]:

@@ -25,6 +25,26 @@ echo hello
 """
 
 
+def spawn_with_pipes() -> None:
+    """Start a process with a single system call: the lower bound for Python without a helper."""
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    null = os.open(os.devnull, os.O_RDONLY)
+    actions = [
+        (os.POSIX_SPAWN_DUP2, null, 0),
+        (os.POSIX_SPAWN_DUP2, out_write, 1),
+        (os.POSIX_SPAWN_DUP2, err_write, 2),
+    ]
+    pid = os.posix_spawn(TRUE, [TRUE], os.environ, file_actions=actions)
+    for fd in (null, out_write, err_write):
+        os.close(fd)
+    for fd in (out_read, err_read):
+        while os.read(fd, 65536):
+            pass
+        os.close(fd)
+    os.waitpid(pid, 0)
+
+
 async def asyncio_call(*command: str) -> bytes:
     """Run a command the way most Python programs do, and return its output."""
     pipe = asyncio.subprocess.PIPE

@@ -20,6 +20,7 @@ BENCHMARKS = (
     "catalogue",
     "resolve",
     "history",
+    "ui",
     "primitive",
     "proc",
     "http",

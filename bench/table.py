@@ -20,17 +20,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: a ratio or an amount, and its limit."""
+    """One measurement: a ratio or an amount, and its limit. A floor of the machine has none."""
 
     what: str
     value: float
-    limit: float
+    limit: float | None = None
     at_least: bool = False
     unit: str = ""
     detail: str = ""
+    aim: float | None = None
 
     @property
     def within_limit(self) -> bool:
+        if self.limit is None:
+            return True
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
     @property
@@ -39,10 +42,19 @@ class Row:
 
     @property
     def shown_limit(self) -> str:
-        return f"{'≥' if self.at_least else '≤'} {self.limit:g}{self.unit}"
+        return self._bound(self.limit)
+
+    @property
+    def shown_aim(self) -> str:
+        return self._bound(self.aim)
+
+    def _bound(self, bound: float | None) -> str:
+        if bound is None:
+            return ""
+        return f"{'≥' if self.at_least else '≤'} {bound:g}{self.unit}"
 
     def __str__(self) -> str:
-        verdict = "ok" if self.within_limit else "FAILED"
+        verdict = "" if self.limit is None else "ok" if self.within_limit else "FAILED"
         figures = f"{self.shown_value:>10}  {self.shown_limit:9} {verdict:7}"
         return f"{self.what:44} {figures} {self.detail}".rstrip()
 
@@ -67,6 +79,8 @@ class Report:
     missing: Mapping[str, str] = field(default_factory=dict)
     """Each peer that could not be measured here, with the reason."""
     notes: Sequence[str] = ()
+    peers: Mapping[str, str] = field(default_factory=dict)
+    """The version of each peer that was measured."""
 
 
 def alternating_medians(rounds: int, *calls: Callable[[], object]) -> list[float]:

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 from rye.executor.run.execute import PrimitiveExecutor
@@ -45,36 +44,35 @@ while sys.stdin.buffer.raw.read(1):
 """
 
 
-def floors(rounds: int) -> list[str]:
-    """Return what the machine needs at least."""
+class ForkServer:
+    """The least that a prepared process can cost: a process with httpx2 forks for each call."""
 
-    def spawn() -> None:
-        os.waitpid(os.posix_spawn(TRUE, ["true"], {}), 0)
+    def __enter__(self) -> "ForkServer":
+        to_server, from_server = os.pipe(), os.pipe()
+        actions = [
+            (os.POSIX_SPAWN_DUP2, to_server[0], 0),
+            (os.POSIX_SPAWN_DUP2, from_server[1], 1),
+        ]
+        argv = [sys.executable, "-I", "-u", "-c", SERVER]
+        self._pid = os.posix_spawn(sys.executable, argv, dict(os.environ), file_actions=actions)
+        os.close(to_server[0])
+        os.close(from_server[1])
+        self._ask, self._answer = to_server[1], from_server[0]
+        self.call()
+        return self
 
-    to_server, from_server = os.pipe(), os.pipe()
-    actions = [
-        (os.POSIX_SPAWN_DUP2, to_server[0], 0),
-        (os.POSIX_SPAWN_DUP2, from_server[1], 1),
-    ]
-    argv = [sys.executable, "-I", "-u", "-c", SERVER]
-    server = os.posix_spawn(sys.executable, argv, dict(os.environ), file_actions=actions)
+    def call(self) -> None:
+        os.write(self._ask, b".")
+        assert os.read(self._answer, 1) == b"."
 
-    def fork() -> None:
-        os.write(to_server[1], b".")
-        os.read(from_server[0], 1)
+    def __exit__(self, *_: object) -> None:
+        os.close(self._ask)
+        os.waitpid(self._pid, 0)
+        os.close(self._answer)
 
-    fork()
-    notes = []
-    for name, call in (("posix_spawn of /bin/true", spawn), ("a bare fork server", fork)):
-        taken = []
-        for _ in range(rounds):
-            started = time.perf_counter()
-            call()
-            taken.append((time.perf_counter() - started) * 1000)
-        notes.append(f"floor: {name} {statistics.median(taken):.2f} ms (minimum {min(taken):.2f})")
-    os.kill(server, 9)
-    os.waitpid(server, 0)
-    return notes
+
+def spawn() -> None:
+    os.waitpid(os.posix_spawn(TRUE, ["true"], {}), 0)
 
 
 async def milliseconds(call: Callable[[], Awaitable[object]]) -> float:
@@ -84,7 +82,7 @@ async def milliseconds(call: Callable[[], Awaitable[object]]) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-async def compare(project: Project, rounds: int) -> Report:
+async def compare(project: Project, rounds: int, server: ForkServer) -> Report:
     """Make the calls, alternating."""
     cold_executor = PrimitiveExecutor(context=project.context, warm=False)
     warm_executor = PrimitiveExecutor(context=project.context, warm=lambda _: True)
@@ -109,8 +107,14 @@ async def compare(project: Project, rounds: int) -> Report:
             "bash": (warm, BASH),
         }
         plain = {"python -c pass": "pass", "python -c 'import httpx2'": "import httpx2"}
-        taken: dict[str, list[float]] = {name: [] for name in [*kinds, *plain]}
+        floors = {"posix_spawn of /bin/true": spawn, "a bare fork server": server.call}
+        taken: dict[str, list[float]] = {name: [] for name in [*kinds, *plain, *floors]}
         for turn in range(rounds + 2):
+            for name, floor in floors.items():
+                started = time.perf_counter()
+                floor()
+                if turn > 1:
+                    taken[name].append((time.perf_counter() - started) * 1000)
             for name, (executor, tool) in kinds.items():
                 # Cold calls take long: fewer of them are enough.
                 if executor is cold and turn % 5:
@@ -144,31 +148,36 @@ async def compare(project: Project, rounds: int) -> Report:
             "warm ÷ cold, import httpx2",
             median["imports warm"] / median["imports cold"],
             IMPORT_LIMIT,
+            aim=0.033,
             detail=detail("imports warm", "imports cold"),
         ),
         Row(
             "warm empty tool ÷ rye/bash/bash of true",
             median["empty warm"] / median["bash"],
             EMPTY_LIMIT,
+            aim=1.2,
             detail=detail("empty warm", "bash"),
         ),
         Row(
             f"{AT_ONCE} at once: warm ÷ cold throughput",
             at_once["cold"] / at_once["warm"],
             THROUGHPUT_LIMIT,
+            aim=20,
             at_least=True,
             detail=f"warm {each['warm']:.1f} ms each, cold {each['cold']:.1f} ms each",
         ),
+        *(Row(f"floor: {name}", median[name], unit=" ms") for name in floors),
     ]
     empty = {
-        "warm": median["empty warm"],
-        "cold": median["empty cold"],
+        "Rye, warm": median["empty warm"],
+        "Rye, cold": median["empty cold"],
         "python -c pass": median["python -c pass"],
     }
     imports = {
-        "warm": median["imports warm"],
-        "cold": median["imports cold"],
+        "Rye, warm": median["imports warm"],
+        "Rye, cold": median["imports cold"],
         "python -c 'import httpx2'": median["python -c 'import httpx2'"],
+        "a bare fork server, the floor": median["a bare fork server"],
     }
     return Report(rows, {"empty": Samples("ms", empty), "imports": Samples("ms", imports)})
 
@@ -179,5 +188,5 @@ def measure() -> Report:
         (project.path / ".venv").symlink_to(sys.prefix)
         project.tool("empty.py", f"{HEAD}def main():\n    return 1\n")
         project.tool("imports.py", f"{HEAD}import httpx2\ndef main():\n    return 1\n")
-        notes = floors(ROUNDS)
-        return replace(asyncio.run(compare(project, ROUNDS)), notes=notes)
+        with ForkServer() as server:
+            return asyncio.run(compare(project, ROUNDS, server))

@@ -35,7 +35,7 @@ def test_rye_imports_only_public_names_of_the_kernel() -> None:
 
 
 # A package may import the packages before it in this list, but not those after it.
-PACKAGES = ["spaces", "items", "trust", "permissions", "recording", "closure", "warm"]
+PACKAGES = ["spaces", "items", "trust", "permissions", "recording", "live", "closure", "warm"]
 PACKAGES += [
     "upstream",
     "executor",

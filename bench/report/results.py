@@ -41,6 +41,7 @@ def part_of(report: Report, seconds: float) -> dict[str, Any]:
         "samples": {name: _samples(each) for name, each in report.samples.items()},
         "missing": dict(report.missing),
         "notes": list(report.notes),
+        "peers": dict(report.peers),
     }
 
 

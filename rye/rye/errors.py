@@ -41,7 +41,8 @@
     ├── PermissionsError            permissions or grants that cannot be used
     │   └── NotEnforcedError        permissions that this machine cannot enforce
     ├── ApprovalError               a call of an agent that the user has not allowed
-    │   └── DeclinedError           the user was asked, and did not agree
+    │   ├── DeclinedError           the user was asked, and did not agree
+    │   └── NobodyToAskError        a tool that needs a user, and there is nobody to ask
     ├── BusyError                   a server that is stopping, or runs as many calls as it may
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
@@ -313,6 +314,12 @@ class ApprovalError(RyeError):
 
 class DeclinedError(ApprovalError):
     """The user was asked about a call, and did not agree. Its hint is for the agent."""
+
+    decided_by_user = False
+
+
+class NobodyToAskError(ApprovalError):
+    """A tool declares ``needs_user``, and nobody can be asked."""
 
     decided_by_user = False
 

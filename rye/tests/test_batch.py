@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 from processes import wait_until
 from rye.batches.folder import BatchFolder
+from rye.batches.records import BatchResult
+from rye.errors import BatchError
 from rye_command import COMMAND, InProcessRye, default_signals, environment
 from rye_project import Project
 
@@ -152,7 +155,7 @@ def test_it_stops_after_too_many_failures(
     )  # fmt: skip
     assert done.code == 1
     resume = f"rye batch resume {tmp_path / 'b'}"
-    assert done.stderr.endswith(f"rye: 1 calls did not succeed; go on with: {resume}\n")
+    assert done.stderr.endswith(f"rye: 1 call did not succeed; go on with: {resume}\n")
     assert ran(project) == {"13": 1}
 
 
@@ -246,22 +249,106 @@ def test_a_program_gets_results_as_they_arrive(project: Project) -> None:
 
 def test_a_torn_line_of_a_crash_is_dropped(tmp_path: Path) -> None:
     folder = BatchFolder(tmp_path)
-    (tmp_path / "results.jsonl").write_bytes(b'{"line": 1, "id": "1"}\n{"line": 2, "i')
+    (tmp_path / "results.jsonl").write_bytes(
+        b'{"line": 1, "id": "1", "outcome": "ok"}\n{"line": 2, "i'
+    )
     (tmp_path / "journal").write_bytes(
         (1).to_bytes(8, "little") + (2).to_bytes(8, "little") + b"\3"
     )
     folder.open()
     folder.close()
-    started, ended = folder.state(3)
-    assert (started[0], ended[0]) == (0b110, 0b010)
+    found = folder.progress(3)
+    assert (found.started[0], found.ended[0]) == (0b110, 0b010)
 
 
 def test_two_programs_cannot_run_the_same_batch(tmp_path: Path, cli: InProcessRye) -> None:
     folder = BatchFolder(tmp_path / "b")
     folder.create()
-    folder.write_manifest({"tool": "tools/once", "calls": 0, "closure": "", "options": {}})
+    folder.write_manifest(
+        {"tool": "tools/once", "calls": 0, "space": "project", "closure": "", "options": {}}
+    )
     folder.open()
     done = cli("batch", "resume", tmp_path / "b")
     folder.close()
     assert done.code == 1
     assert "another program runs the batch" in done.stderr
+
+
+def test_the_order_of_the_input_holds_across_a_kill_and_a_resume(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    folder, out = tmp_path / "b", project.path / "out.jsonl"
+    write_calls(project, ({"n": n, "slow": 3} for n in range(1, 11)))
+    written = folder / "results.jsonl"
+    options = ("--jobs", "2", "--out", "out.jsonl", "--order", "input")
+    with start(project, folder, *options) as process:
+        wait_until(
+            lambda: written.exists() and len(results(written)) == 9,
+            "all but the slow call have ended",
+            seconds=20,
+        )
+        # The slow call holds the others back.
+        assert [one["line"] for one in results(out)] == [1, 2]
+        process.kill()
+    cli("batch", "resume", folder)
+    assert [one["line"] for one in results(out)] == list(range(1, 11))
+    shown = cli("batch", "show", folder).stdout.splitlines()
+    assert [json.loads(one)["line"] for one in shown] == list(range(1, 11))
+
+
+def test_a_resume_runs_the_tool_that_the_batch_began_with(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    folder = tmp_path / "b"
+    write_calls(project, [{"n": 13}, {"n": 14}])
+    cli("batch", "tools/once", "calls.jsonl", "--dir", folder, "--max-failures", "1", "--jobs", "1")
+    assert ran(project) == {"13": 1}
+    project.command("tools/once", "/bin/echo", "another", config_schema=SCHEMA)
+    resumed = cli("batch", "resume", folder)
+    assert results(folder / "results.jsonl")[1]["data"]["stdout"] == "did 14\n", resumed.stderr
+    assert (
+        "tools/once has changed meanwhile; all calls ran the version that the batch began with"
+        in resumed.stderr
+    )
+
+
+def test_a_call_that_the_schema_refuses_is_skipped_on_request(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    write_calls(project, [{"n": 1}, {"id": "bad", "parameters": {"m": 2}}])
+    done = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b", "--skip-bad")
+    assert done.code == 0, done.stderr
+    outcomes = {one["id"]: one["outcome"] for one in results(tmp_path / "b" / "results.jsonl")}
+    assert outcomes == {"1": "ok", "bad": "skipped"}
+
+
+def test_a_folder_with_files_of_the_user_is_left_alone(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    calls = write_calls(project, [{"n": 1}])
+    before = calls.read_text()
+    done = cli("batch", "tools/once", "calls.jsonl", "--dir", ".")
+    assert f"{project.path} is not empty; choose another --dir" in done.stderr
+    assert calls.read_text() == before
+
+
+def test_a_refused_batch_leaves_no_folder(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    write_calls(project, [{"m": 1}])
+    assert cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b").code == 2
+    assert not (tmp_path / "b").exists()
+
+
+def test_nothing_is_written_after_a_fault_of_the_disk(tmp_path: Path) -> None:
+    folder = BatchFolder(tmp_path)
+    folder.open()
+    os.close(folder._journal)
+    folder._journal = os.open("/dev/full", os.O_WRONLY)
+    message = f"cannot write to {tmp_path}: no space left on device"
+    with pytest.raises(BatchError, match=message):
+        folder.starting([1])
+    with pytest.raises(BatchError, match=message):
+        folder.ended(BatchResult(1, "1", "ok", None, None, 1, 0.0, None))
+    folder.close()
+    assert (tmp_path / "results.jsonl").read_bytes() == b""

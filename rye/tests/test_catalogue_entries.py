@@ -35,6 +35,7 @@ def test_an_entry_has_everything_the_file_declares(project: Project) -> None:
         "fault": "",
         "examples": [],
         "stdin": False,
+        "needs_user": False,
     }
 
 

@@ -182,6 +182,29 @@ def test_a_state_continues_one_call_once(project: Project) -> None:
     asyncio.run(run())
 
 
+def test_a_question_is_asked_under_the_name_that_the_tool_gives_it(project: Project) -> None:
+    asking(
+        project,
+        {"message": "Who?", "name": "user_name"},
+        {"message": "Go on?", "schema": YES_OR_NO},
+    )
+
+    async def run() -> None:
+        async with by_hand(project) as call:
+            first = await call()
+            assert list(first.input_requests) == ["user_name"]
+            ada: Any = {"user_name": {"action": "accept", "content": {"answer": "Ada"}}}
+            second = await call(request_state=first.request_state, input_responses=ada)
+            assert list(second.input_requests) == ["question"]
+            # An answer to another question is none.
+            third = await call(request_state=second.request_state, input_responses=ada)
+            assert third.request_state == second.request_state
+            last = await call(request_state=third.request_state, input_responses=YES)
+            assert text_of(last).startswith('{"answer": "Ada"}\n')
+
+    asyncio.run(run())
+
+
 def test_a_call_whose_client_does_not_come_back_is_cancelled(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from rye_command import Terminal, rye
 from rye_project import Project
 
 YES_OR_NO = {"type": "boolean"}
+BAD_NAME = "the `name` of `ask` is not a letter followed by up to 63 letters, digits and `_.-`"
 ASK = json.dumps({"ask": {"message": "Go on?", "schema": YES_OR_NO}})
 
 
@@ -134,12 +135,25 @@ def test_a_listener_that_fails_does_not_keep_the_tool_waiting(project: Project) 
             '{"ask": {"message": "x", "schema": {"type": "strnig"}}}',
             "the `schema` of `ask` is not a valid JSON Schema",
         ),
+        *[
+            (
+                json.dumps({"ask": {"message": "x", "name": name}}),
+                BAD_NAME,
+            )
+            for name in ("", 3, None, "_x", "user name", "x\n", "é", "x" * 65)
+        ],
     ],
 )
 def test_a_line_that_means_nothing_is_answered_with_an_error(
     project: Project, line: str, reason: str
 ) -> None:
     assert list(ChannelLines().feed(f"{line}\n".encode())) == [Unreadable(reason)]
+
+
+def test_a_question_has_the_name_that_the_tool_gives_it() -> None:
+    line = json.dumps({"ask": {"message": "Who?", "name": "user_name"}}).encode()
+    (heard,) = ChannelLines().feed(line + b"\n")
+    assert heard == Question("Who?", {"type": "string"}, "user_name")
 
 
 def test_the_tool_reads_the_error(project: Project) -> None:

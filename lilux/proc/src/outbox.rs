@@ -86,6 +86,7 @@ impl Outbox {
         let mut state = lock(&self.state);
         let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         let mut taken = self.write_at_once(&mut state, &slices);
+        let incomplete = taken < slices.iter().map(|slice| slice.len()).sum();
         for part in parts {
             let here = taken.min(part.len());
             taken -= here;
@@ -93,7 +94,9 @@ impl Outbox {
                 Self::queue(&mut state, part, here);
             }
         }
-        self.queued.notify_one();
+        if incomplete {
+            self.queued.notify_one();
+        }
     }
 
     /// Writes what the peer takes without blocking, unless frames are queued. Returns the number of

@@ -238,7 +238,7 @@ def test_a_process_with_threads_is_not_copied(linux: ProcClient) -> None:
         ),
         (
             {"start": {"prepared": 99}},
-            "no prepared process has the id 99; prepare one, or run the command",
+            "the prepared process is not running; prepare it again",
         ),
         (
             {"confinement": {"read": ["/usr"]}},

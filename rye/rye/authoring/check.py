@@ -29,10 +29,12 @@ from rye.context import Context
 from rye.errors import ItemNotFoundError, NoMetadataError, RyeError
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.checking import Checking
+from rye.executor.config.build import MCP_TOOL
 from rye.executor.config.merge import merge_configs
 from rye.executor.inspection import check_before_signing, resolution_of, unverified_chain
 from rye.items.element import ChainElement
 from rye.items.reader import read_item
+from rye.spaces.ids import HTTP_CLIENT
 from rye.spaces.model import Resolution
 
 _FOUNDATIONS = ("primitive", "runtime", "library")
@@ -134,12 +136,29 @@ def _missing_executor(found: Resolution, snapshot: Snapshot) -> Iterator[str]:
 def _mistakes_in(chain: Sequence[ChainElement], context: Context) -> Iterator[str]:
     tool = chain[0]
     yield from unknown_annotations(tool)
+    yield from _cannot_ask(chain)
     yield from unknown_schema_words(tool)
     yield from _invalid_schema(tool)
     if len(chain) > 1:
         merged = merge_configs(chain, None, context)
         yield from unknown_settings(merged, chain)
         yield from unknown_placeholders(merged, chain)
+
+
+def _cannot_ask(chain: Sequence[ChainElement]) -> Iterator[str]:
+    """Why a tool that needs a user could never ask one."""
+    tool = chain[0]
+    if not tool.metadata.needs_user:
+        return
+    if tool.metadata.tool_type in _FOUNDATIONS:
+        yield f"{tool.path}: needs_user is for tools; remove it and sign again"
+    elif tool.metadata.stdin:
+        yield (
+            f"{tool.path}: needs_user: a tool that reads stdin cannot ask; "
+            "remove one of the two and sign again"
+        )
+    elif chain[-1].item_id == HTTP_CLIENT and MCP_TOOL not in tool.metadata.config:
+        yield f"{tool.path}: needs_user: an HTTP request cannot ask; remove it and sign again"
 
 
 def _invalid_schema(tool: ChainElement) -> Iterator[str]:

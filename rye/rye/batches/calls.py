@@ -20,10 +20,13 @@ from rye.errors import ParameterError
 Check = Callable[[Mapping[str, Any]], list[str]]
 """Returns what is wrong with the parameters of a call."""
 
+BAD = b"#"
+"""Begins a copied line that cannot be used."""
 MAX_LINE = 64 * 1024 * 1024
 _OWN_KEYS = frozenset({"id", "parameters"})
 _MAX_SHOWN = 5
 _IDS_AT_ONCE = 10_000
+_READ_SIZE = 1024 * 1024
 
 
 class Survey(Record, frozen=True):
@@ -54,7 +57,8 @@ def survey(lines: Iterable[bytes], target: IO[bytes], check: Check, *, skip_bad:
                 bad += 1
                 if len(faults) < _MAX_SHOWN:
                     faults.append(f"line {count}: {'; '.join(found)}")
-            target.write(line.rstrip(b"\r\n") + b"\n")
+            # What follows a mark is not JSON, so it is skipped when the calls are read again.
+            target.write((BAD if found else b"") + line.rstrip(b"\r\n") + b"\n")
         ids.flush()
     if bad and not skip_bad:
         more = [f"and {bad - len(faults)} more lines"] if bad > len(faults) else []
@@ -85,14 +89,19 @@ def parse(line: bytes, number: int) -> Call:
     return Call(number, str(number), given)
 
 
-def calls_in(path: Path) -> Iterator[Call | int]:
-    """The calls of a copied input; the number of a line that cannot be used."""
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield parse(line, number)
-            except ValueError:
-                yield number
+def bounded_lines(source: IO[bytes]) -> Iterator[bytes]:
+    """The lines of an input; one that is too long ends at the limit, and the rest is dropped."""
+    while line := source.readline(MAX_LINE + 1):
+        rest = line
+        while not rest.endswith(b"\n") and (rest := source.readline(MAX_LINE)):
+            pass
+        yield line
+
+
+def numbered(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a copied input, from 1."""
+    with path.open("rb", _READ_SIZE) as lines:
+        yield from enumerate(lines, 1)
 
 
 def each(pattern: str, folder: Path) -> Iterator[bytes]:

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 
 LOST = "the worker died; the call may or may not have run"
+MAX_LOST = 3
+"""A call whose worker died this often is not tried again: it may be the reason."""
+_MAX_LOST_CHUNKS = 10
+"""So many losses for each lane, without a result between them, end the batch."""
+_SHARES = 2
+"""Towards the end, a chunk is at most this part of what is left for its lane."""
 # Running calls may finish for this long after the user asked to stop.
 GRACE_SECONDS = 10.0
 _KEPT_SLOWEST = 5
@@ -47,7 +53,7 @@ class Options(Record, frozen=True):
     """Stop after this many calls without success."""
     retries: int = 0
     rerun_lost: bool = False
-    """The tool may run twice: run a call again whose worker died."""
+    """The tool may run twice: run a call again whose worker died, up to :data:`MAX_LOST` times."""
 
 
 class Summary:
@@ -58,11 +64,14 @@ class Summary:
         self.total = total
         self.outcomes: Counter[str] = Counter(before)
         self._before = self.outcomes.total()
+        self._failed_before = self.failures
         self.errors: Counter[str] = Counter()
         self.slowest: list[tuple[float, str]] = []
         self.began = time.monotonic()
         self.stopped = ""
         """Why not all calls were started; empty if they were."""
+        self.notes: list[str] = []
+        """What the user should know besides."""
 
     def add(self, result: BatchResult) -> None:
         """Count a result."""
@@ -82,6 +91,16 @@ class Summary:
     def failures(self) -> int:
         """Calls without success; skipped lines were asked for."""
         return sum(count for one, count in self.outcomes.items() if one not in (OK, SKIPPED))
+
+    @property
+    def new_failures(self) -> int:
+        """Those of this run."""
+        return self.failures - self._failed_before
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The expected duration of the rest; ``None`` before the first result."""
+        return (self.total - self.done) / self.rate if self.done > self._before else None
 
     @property
     def rate(self) -> float:
@@ -108,6 +127,8 @@ class Driver:
         self._options = options
         self._on_result = on_result
         self._stopping = asyncio.Event()
+        self._left = summary.total - summary.done
+        self._lost_chunks = 0
 
     def stop(self, reason: str) -> None:
         """Start no more calls; those under way may finish for :data:`GRACE_SECONDS`."""
@@ -143,13 +164,18 @@ class Driver:
                 chunk = await self._run_chunk(chunk)
 
     def _next_chunk(self) -> list[Call]:
+        """The next calls. Chunks become smaller towards the end, so that all lanes end together."""
         chunk: list[Call] = []
+        size = min(self._backend.chunk, max(1, self._left // (_SHARES * self._backend.lanes)))
         for call in self._calls:
+            self._left -= 1
             if not isinstance(call, Call):
                 self._end(call)
+                if self._stopping.is_set():
+                    break
                 continue
             chunk.append(call)
-            if len(chunk) == self._backend.chunk:
+            if len(chunk) >= size:
                 break
         return chunk
 
@@ -161,14 +187,18 @@ class Driver:
         try:
             async with aclosing(self._backend.submit(chunk)) as results:  # type: ignore[type-var]
                 async for result in results:
+                    self._lost_chunks = 0
                     call = left.pop(result.line)
                     if self._is_tried_again(result):
                         again.append(call._replace(attempt=call.attempt + 1))
                     else:
                         self._end(result)
         except WorkerLost:
+            self._lost_chunks += 1
+            if self._lost_chunks >= _MAX_LOST_CHUNKS * self._backend.lanes:
+                self.stop("the workers keep dying")
             for call in left.values():
-                if self._options.rerun_lost:
+                if self._options.rerun_lost and call.attempt < MAX_LOST:
                     again.append(call._replace(attempt=call.attempt + 1))
                 else:
                     self._end(without_result(call, UNKNOWN, LOST))
@@ -184,8 +214,9 @@ class Driver:
         self.summary.add(result)
         self._on_result(result)
         limit = self._options.max_failures
-        if limit is not None and self.summary.failures >= limit:
-            self.stop(f"{self.summary.failures} calls did not succeed")
+        if limit is not None and self.summary.new_failures >= limit:
+            number = self.summary.new_failures
+            self.stop(f"{number} {'call' if number == 1 else 'calls'} did not succeed")
 
 
 async def _all(tasks: Iterable[asyncio.Task[None]]) -> None:

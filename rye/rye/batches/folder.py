@@ -11,22 +11,34 @@ import fcntl
 import json
 import os
 import re
+import shutil
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from struct import Struct
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from lilux.files.atomic import atomic_write
+from lilux.record import Record
 
+from rye.batches.copying import ResultCopy, lines_in_order, whole_lines
 from rye.batches.records import BatchResult
 from rye.errors import BatchError
 
-_ENTRY = Struct("<Q")
-_PREFIX = b'{"line": '
-_OUTCOME = re.compile(rb'"outcome": "(\w+)"')
+_ENTRY_SIZE = 8
+# A quote inside an id is escaped, so the second group is the field.
+_RESULT = re.compile(rb'\{"line": (\d+), .*?"outcome": "(\w+)"')
 _VERSION = 1
 _READ_SIZE = 1024 * 1024
+_OWN_FILES = frozenset({"calls.jsonl", "ids", "journal", "lock", "results.jsonl"})
+
+
+class Progress(Record, frozen=True):
+    """What journal and results say; a bit for each line, from 1."""
+
+    started: bytearray
+    ended: bytearray
+    outcomes: Counter[str]
 
 
 class BatchFolder:
@@ -40,22 +52,32 @@ class BatchFolder:
         self._lock: IO[bytes] | None = None
         self._journal = -1
         self._results = -1
-        self._results_size = 0
-        self.out: IO[bytes] | None = None
+        self._end = 0
+        """The size of the results."""
+        self._fault: BatchError | None = None
+        self._copy: ResultCopy | None = None
 
     def create(self) -> None:
         """Make the folder. Raises :class:`BatchError` if it is in use."""
         try:
             self.path.mkdir(parents=True, mode=0o700, exist_ok=True)
-            if (self.path / "manifest.json").exists():
-                raise BatchError(
-                    f"{self.path} already has a batch",
-                    hint=f"rye batch resume {self.path}, or choose another --dir",
-                )
+            found = {one.name for one in self.path.iterdir()}
         except OSError as error:
             raise BatchError(
-                f"{self.path}: {error.strerror}", hint="choose another --dir"
+                f"{self.path}: {_reason(error)}", hint="choose another --dir"
             ) from None
+        if "manifest.json" in found:
+            raise BatchError(
+                f"{self.path} already has a batch",
+                hint=f"rye batch resume {self.path}, or choose another --dir",
+            )
+        if found:
+            raise BatchError(f"{self.path} is not empty", hint="choose another --dir")
+
+    def discard(self) -> None:
+        """Remove a folder whose batch never began; files that are not ours stay."""
+        if {one.name for one in self.path.iterdir()} <= _OWN_FILES:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write what the batch is; from now on it can be resumed."""
@@ -78,15 +100,20 @@ class BatchFolder:
         try:
             self._lock = (self.path / "lock").open("wb")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._journal = os.open(self.path / "journal", flags, 0o600)
+            self._results = os.open(self.path / "results.jsonl", flags, 0o600)
+            self._drop_torn_ends()
+            if self._sync:
+                self._sync_names()
         except BlockingIOError:
             self.close()
             raise BatchError(
                 f"another program runs the batch {self.path}",
                 hint=f"watch it with: rye batch status {self.path}",
             ) from None
-        self._journal = os.open(self.path / "journal", flags, 0o600)
-        self._results = os.open(self.path / "results.jsonl", flags, 0o600)
-        self._drop_torn_ends()
+        except OSError as error:
+            self.close()
+            self._fail(error)
 
     def close(self) -> None:
         """Close the files."""
@@ -94,77 +121,98 @@ class BatchFolder:
             if descriptor >= 0:
                 os.close(descriptor)
         self._journal = self._results = -1
-        if self.out is not None:
-            self.out.close()
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
         if self._lock is not None:
             self._lock.close()
 
-    def copy_results_to(self, path: Path) -> None:
-        """Also write the results to this file, beginning with those that exist."""
-        self.out = path.open("wb")
-        with (self.path / "results.jsonl").open("rb") as results:
-            while data := results.read(_READ_SIZE):
-                self.out.write(data)
-        self.out.flush()
+    def copy_results_to(self, path: Path, *, in_order: bool) -> None:
+        """Also write the results to this file, beginning with those that exist.
+
+        ``in_order`` is the order of the calls; otherwise it is that of the results.
+        """
+        try:
+            self._copy = ResultCopy(path, self.path / "results.jsonl", in_order=in_order)
+        except OSError as error:
+            raise BatchError(
+                f"cannot write the results to {path}: {_reason(error)}",
+                hint=f"correct that, then run: rye batch resume {self.path}",
+            ) from None
 
     def starting(self, lines: list[int]) -> None:
-        """Note that these calls are about to start."""
-        os.write(self._journal, b"".join(map(_ENTRY.pack, lines)))
-        if self._sync:
-            os.fdatasync(self._journal)
+        """Note that these calls are about to start. Raises :class:`BatchError`."""
+        self._append(self._journal, array("Q", lines).tobytes())
 
     def ended(self, result: BatchResult) -> None:
-        """Write the result of a call."""
-        line = json.dumps(result.fields(), ensure_ascii=False, default=str).encode() + b"\n"
-        if os.write(self._results, line) != len(line):
-            raise BatchError(f"{self.path}: the disk is full", hint="free space, then resume")
-        if self._sync:
-            os.fdatasync(self._results)
-        if self.out is not None:
-            self.out.write(line)
-            self.out.flush()
+        """Write the result of a call. Raises :class:`BatchError`."""
+        line = json.dumps(result.fields(), ensure_ascii=False, default=str)
+        # A tool may print half of a pair of surrogates, which is not valid UTF-8.
+        data = line.encode("utf-8", "backslashreplace") + b"\n"
+        self._append(self._results, data)
+        if self._copy is not None:
+            try:
+                self._copy.add(result.line, self._end, data)
+            except OSError as error:
+                self._fail(error)
+        self._end += len(data)
 
-    def results(self) -> Iterator[dict[str, Any]]:
-        """Every result, in the order in which the calls ended."""
-        with (self.path / "results.jsonl").open("rb") as lines:
-            for line in lines:
-                if line.endswith(b"\n"):
-                    yield json.loads(line)
+    def _append(self, descriptor: int, data: bytes) -> None:
+        if self._fault is not None:
+            # Nothing may follow the half of an entry.
+            raise self._fault
+        try:
+            if os.write(descriptor, data) != len(data):
+                raise OSError(28, "no space left on device")
+            if self._sync:
+                os.fdatasync(descriptor)
+        except OSError as error:
+            self._fail(error)
 
-    def outcomes(self) -> Counter[str]:
-        """How many calls ended in each way."""
-        found: Counter[str] = Counter()
-        if not (self.path / "results.jsonl").exists():
-            return found
-        with (self.path / "results.jsonl").open("rb") as lines:
-            for line in lines:
-                # A quote inside an id is escaped, so this is the field.
-                if line.endswith(b"\n") and (outcome := _OUTCOME.search(line)) is not None:
-                    found[outcome[1].decode()] += 1
-        return found
+    def _fail(self, error: OSError) -> NoReturn:
+        self._fault = BatchError(
+            f"cannot write to {error.filename or self.path}: {_reason(error)}",
+            hint=f"correct that, then run: rye batch resume {self.path}",
+        )
+        raise self._fault from None
 
-    def state(self, count: int) -> tuple[bytearray, bytearray]:
-        """Which lines were started, and which have ended; a bit for each, from 1."""
+    def results(self, *, in_order: bool = False) -> Iterator[dict[str, Any]]:
+        """Every result: in the order in which the calls ended, or ``in_order`` of the calls."""
+        path = self.path / "results.jsonl"
+        if path.exists():
+            for line in lines_in_order(path) if in_order else whole_lines(path):
+                yield json.loads(line)
+
+    def progress(self, count: int) -> Progress:
+        """How far the batch has come; it may be running. Memory is two bits for each call."""
         started, ended = bytearray(count // 8 + 1), bytearray(count // 8 + 1)
-        journal = self.path / "journal"
-        data = journal.read_bytes() if journal.exists() else b""
-        whole = len(data) - len(data) % _ENTRY.size
-        for (line,) in _ENTRY.iter_unpack(data[:whole]):
-            if line <= count:
-                started[line >> 3] |= 1 << (line & 7)
-        results = self.path / "results.jsonl"
+        outcomes: Counter[bytes] = Counter()
+        # The journal first: a result that is seen must not lack its start.
+        journal, results = self.path / "journal", self.path / "results.jsonl"
+        if journal.exists():
+            with journal.open("rb") as entries:
+                while data := entries.read(_READ_SIZE):
+                    for line in array("Q", data[: len(data) - len(data) % _ENTRY_SIZE]):
+                        if line <= count:
+                            started[line >> 3] |= 1 << (line & 7)
         if results.exists():
-            with results.open("rb") as lines:
+            with results.open("rb", _READ_SIZE) as lines:
                 for text in lines:
-                    line = _line_number(text)
+                    found = _RESULT.match(text)
+                    if found is None or not text.endswith(b"\n"):
+                        continue
+                    line = int(found[1])
                     if line <= count:
                         ended[line >> 3] |= 1 << (line & 7)
-        return started, ended
+                        outcomes[found[2]] += 1
+        return Progress(
+            started, ended, Counter({one.decode(): number for one, number in outcomes.items()})
+        )
 
     def _drop_torn_ends(self) -> None:
         """A kill may have left half of an entry or half of a line."""
         size = os.fstat(self._journal).st_size
-        os.ftruncate(self._journal, size - size % _ENTRY.size)
+        os.ftruncate(self._journal, size - size % _ENTRY_SIZE)
         end = os.fstat(self._results).st_size
         while end > 0:
             start = max(0, end - _READ_SIZE)
@@ -174,6 +222,16 @@ class BatchFolder:
                 break
             end = start
         os.ftruncate(self._results, end)
+        self._end = end
+
+    def _sync_names(self) -> None:
+        """Wait until the input, and the names of the files, are on the disk."""
+        for path in (self.calls, self.path, self.path.parent):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def is_set(bits: bytearray, line: int) -> bool:
@@ -181,9 +239,5 @@ def is_set(bits: bytearray, line: int) -> bool:
     return bool(bits[line >> 3] & (1 << (line & 7)))
 
 
-def _line_number(text: bytes) -> int:
-    if not text.endswith(b"\n"):
-        return 0
-    if text.startswith(_PREFIX):
-        return int(text[len(_PREFIX) : text.index(b",", len(_PREFIX))])
-    return int(json.loads(text)["line"])
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

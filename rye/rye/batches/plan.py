@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lilux.record import Record
 from lilux.schemas.schema_validator import compile_once
 
-from rye.batches.calls import Survey, calls_in, survey
-from rye.batches.folder import BatchFolder, is_set
+from rye.batches.calls import BAD, Survey, numbered, parse, survey
+from rye.batches.folder import BatchFolder, Progress, is_set
 from rye.batches.records import SKIPPED, UNKNOWN, BatchResult, Call, without_result
+from rye.errors import BatchError
 
 if TYPE_CHECKING:
     from rye.executor.run.prepare import VerifiedChain
@@ -26,6 +28,7 @@ class BatchState(Record, frozen=True):
     ended: int
     in_doubt: int
     """Started, without a result."""
+    outcomes: Counter[str]
 
 
 def create(
@@ -45,12 +48,23 @@ def create(
         return [] if validate is None else list(validate(dict(parameters)).errors)
 
     folder.create()
-    with folder.calls.open("wb") as target:
-        found = survey(lines, target, check, skip_bad=skip_bad)
+    try:
+        with folder.calls.open("wb") as target:
+            found = survey(lines, target, check, skip_bad=skip_bad)
+    except OSError as error:
+        folder.discard()
+        raise BatchError(
+            f"cannot copy the calls to {folder.path}: {(error.strerror or str(error)).lower()}",
+            hint="choose another --dir",
+        ) from None
+    except BaseException:
+        folder.discard()
+        raise
     folder.write_manifest(
         {
             "tool": tool.item_id,
             "tool_version": tool.version,
+            "space": tool.space,
             "closure": verified.closure.digest,
             "calls": found.count,
             "bad": found.bad,
@@ -69,27 +83,35 @@ def may_repeat(verified: VerifiedChain) -> bool:
 def state_of(folder: BatchFolder) -> BatchState:
     """How far it has come."""
     total = int(folder.manifest()["calls"])
-    started, ended = folder.state(total)
-    finished = sum(map(int.bit_count, ended))
-    doubt = sum((a & ~b).bit_count() for a, b in zip(started, ended, strict=True))
-    return BatchState(total, finished, doubt)
+    found = folder.progress(total)
+    finished = sum(map(int.bit_count, found.ended))
+    doubt = sum((a & ~b).bit_count() for a, b in zip(found.started, found.ended, strict=True))
+    return BatchState(total, finished, doubt, found.outcomes)
 
 
-def remaining(folder: BatchFolder, *, rerun_unknown: bool) -> Iterator[Call | BatchResult]:
+def remaining(
+    folder: BatchFolder, before: Progress, *, rerun_unknown: bool
+) -> Iterator[Call | BatchResult]:
     """The calls that still have to run, and the results of those that must not run again.
 
     Lines that cannot be used are skipped: they were reported when the batch was created.
     """
-    total = int(folder.manifest()["calls"])
-    started, ended = folder.state(total)
-    for call in calls_in(folder.calls):
-        line = call if isinstance(call, int) else call.line
-        if is_set(ended, line):
+    for line, text in numbered(folder.calls):
+        if is_set(before.ended, line):
             continue
-        if isinstance(call, int):
-            skipped = Call(line, str(line), {})
-            yield without_result(skipped, SKIPPED, BAD_LINE)
-        elif is_set(started, line) and not rerun_unknown:
+        if text.startswith(BAD):
+            yield without_result(_bad_call(text.removeprefix(BAD), line), SKIPPED, BAD_LINE)
+            continue
+        call = parse(text, line)
+        if is_set(before.started, line) and not rerun_unknown:
             yield without_result(call, UNKNOWN, IN_DOUBT)
         else:
             yield call
+
+
+def _bad_call(text: bytes, line: int) -> Call:
+    """A call that is not made, with its id if that can be read."""
+    try:
+        return parse(text, line)
+    except ValueError:
+        return Call(line, str(line), {})

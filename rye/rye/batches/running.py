@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye.batches.driver import Driver, Options, Summary
+from rye.batches.original import has_changed, original_tool
 from rye.batches.plan import may_repeat, remaining
 from rye.errors import BatchError, ParameterError
 from rye.recording.record import Caller
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rye.batches.folder import BatchFolder
     from rye.batches.records import BatchResult
     from rye.context import Context
+    from rye.executor.run.prepare import VerifiedChain
     from rye.history.signing import ReceiptSigner
 
 CALLER = Caller(kind="batch")
@@ -58,17 +60,48 @@ async def run_folder(
     """Run the calls that have no result yet. The first SIGINT lets running calls finish, the second
     ends them.
 
-    Raises :class:`BatchError` if the tool is not the one that the batch was started with.
+    A tool that has changed since the batch was started runs as it was, from its private copy.
+    Raises :class:`BatchError` if that cannot be used.
     """
     manifest = folder.manifest()
-    options = manifest["options"]
-    await backend.open()
-    verified = backend.verified
-    if verified is None or verified.closure.digest != manifest["closure"]:
-        raise BatchError(
-            f"the tool {manifest['tool']!r} has changed since the batch {folder.path} was started",
-            hint="restore it, or start another batch",
+    tool, closure, space = manifest["tool"], manifest["closure"], manifest["space"]
+    with ExitStack() as resources:
+        if await _changed(tool, closure, context):
+            stored = original_tool(tool, closure, space, context)
+            backend.verified = resources.enter_context(stored)
+        await backend.open()
+        verified = backend.verified
+        if verified is None or verified.closure.digest != closure:
+            raise BatchError(
+                f"the tool {tool!r} has changed since the batch {folder.path} was started",
+                hint="restore it, or start another batch",
+            )
+        summary = await _run(
+            folder, backend, context, verified, rerun_unknown=rerun_unknown, on_progress=on_progress
         )
+        if await _changed(tool, closure, context):
+            summary.notes.append(
+                f"{tool} has changed meanwhile; all calls ran the version that the batch began with"
+            )
+    return summary
+
+
+async def _changed(tool: str, closure: str, context: Context) -> bool:
+    return await asyncio.to_thread(has_changed, tool, closure, context)
+
+
+async def _run(
+    folder: BatchFolder,
+    backend: Backend,
+    context: Context,
+    verified: VerifiedChain,
+    *,
+    rerun_unknown: bool,
+    on_progress: Callable[[Summary], None],
+) -> Summary:
+    manifest = folder.manifest()
+    options = manifest["options"]
+    before = folder.progress(int(manifest["calls"]))
     again = rerun_unknown or may_repeat(verified)
     receipts = _Receipts(context, wanted=options.get("receipts") == "signed")
 
@@ -78,9 +111,9 @@ async def run_folder(
 
     driver = Driver(
         backend,
-        remaining(folder, rerun_unknown=again),
+        remaining(folder, before, rerun_unknown=again),
         folder,
-        Summary(int(manifest["calls"]), folder.outcomes()),
+        Summary(int(manifest["calls"]), before.outcomes),
         Options(
             max_failures=options.get("max_failures"),
             retries=_retries(options, may_repeat(verified)),
@@ -89,7 +122,7 @@ async def run_folder(
         ended,
     )
     with suppress(asyncio.CancelledError):
-        await _interruptible(driver)
+        await _interruptible(driver, lambda: on_progress(driver.summary))
     await asyncio.to_thread(receipts.sign)
     return driver.summary
 
@@ -124,7 +157,7 @@ def _report(fault: str) -> None:
     raise BatchError(fault, hint="sign them later with: rye receipt RUN")
 
 
-async def _interruptible(driver: Driver) -> None:
+async def _interruptible(driver: Driver, on_stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     running = asyncio.ensure_future(driver.run())
 
@@ -133,6 +166,7 @@ async def _interruptible(driver: Driver) -> None:
             running.cancel()
         else:
             driver.stop("interrupted")
+            on_stop()
 
     numbers = (signal.SIGINT, signal.SIGTERM)
     for number in numbers:

@@ -25,7 +25,7 @@ from rye.spaces.model import Space
 MAX_BYTES = 256 * 1024 * 1024
 MAX_FILES = 64
 
-_FORMAT = 5
+_FORMAT = 6
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 

@@ -60,6 +60,8 @@ class CatalogueEntry(NamedTuple):
     """Example calls: ``params``, and optionally ``expect``."""
     stdin: bool = False
     """True if the tool reads the stdin of `rye run`."""
+    needs_user: bool = False
+    """True if the tool does not run where nobody can be asked."""
 
     @property
     def is_tool(self) -> bool:

@@ -28,7 +28,7 @@ FolderStamps = tuple[tuple[str, Stamp], ...]
 Row = tuple[Summary, bool, FileStamp | None]
 """The first three fields of an :class:`IndexRecord`."""
 
-_NO_DETAIL = "[null, {}, [], false]"
+_NO_DETAIL = "[null, {}, [], false, false]"
 _FIELDS = len(Texts._fields)
 
 
@@ -41,7 +41,8 @@ class IndexRecord(NamedTuple):
     stamp: FileStamp | None
     """``None`` if a later change might keep the stamp; the file is read again next time."""
     detail: str
-    """Schema, annotations, examples and ``stdin`` as one line of JSON, decoded only when needed."""
+    """Schema, annotations, examples, ``stdin`` and ``needs_user`` as one line of JSON, decoded only
+    when needed."""
     texts: Texts
     """The texts that a search looks through."""
 
@@ -85,7 +86,13 @@ def read_record(resolution: Resolution) -> IndexRecord | None:
         return IndexRecord(summary, False, stamp, _NO_DETAIL, texts_of(summary, None))
     summary = _summary(resolution, metadata)
     detail = json.dumps(
-        [metadata.config_schema, metadata.annotations, metadata.examples, metadata.stdin],
+        [
+            metadata.config_schema,
+            metadata.annotations,
+            metadata.examples,
+            metadata.stdin,
+            metadata.needs_user,
+        ],
         default=dict,
     )
     texts = texts_of(summary, metadata.config_schema)
@@ -223,6 +230,6 @@ class Index:
 
 def entry_of(summary: Summary, detail: str) -> CatalogueEntry:
     """Combine a summary and its line of details."""
-    schema, annotations, examples, stdin = json.loads(detail)
+    schema, annotations, *rest = json.loads(detail)
     fields: tuple[Any, ...] = summary
-    return CatalogueEntry._make((*fields[:-1], schema, annotations, summary.fault, examples, stdin))
+    return CatalogueEntry._make((*fields[:-1], schema, annotations, summary.fault, *rest))

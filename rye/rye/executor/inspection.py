@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, Protocol
 
 from rye.closure.manifest import Closure
 from rye.context import Context
-from rye.errors import NoMetadataError, RyeError
+from rye.errors import LockError, NoMetadataError, RyeError
 from rye.executor.chain.anchor import runtime_lib
 from rye.executor.chain.build import MAX_CHAIN_DEPTH
 from rye.executor.chain.snapshot import Library, Snapshot
 from rye.executor.config.asked_names import asked_names
 from rye.executor.config.check import check_command_line, runs_text_of
 from rye.executor.locks.file import LockfileResolver, StoredLock
-from rye.executor.run.prepare import Preparation, Preparer, VerifiedChain
+from rye.executor.run.prepare import CallOptions, Preparation, Preparer, VerifiedChain
 from rye.executor.run.primitives import PRIMITIVE_MAP
 from rye.items.element import ChainElement, Metadata
 from rye.items.permissions import Permissions
@@ -105,13 +105,22 @@ class Inspection(NamedTuple):
     """The digest of everything, as the lockfile has it."""
 
 
-def inspect_chain(item_id: str, context: Context) -> Inspection:
+def inspect_chain(
+    item_id: str,
+    context: Context,
+    *,
+    preparer: Preparer | None = None,
+    past_lock: bool = False,
+) -> Inspection:
     """Inspect the chain of ``item_id``.
 
     Raises the errors of resolving ``item_id`` itself. Any later error is in the result, after the
-    elements that could be reached.
+    elements that could be reached. ``preparer`` is one that remembers earlier inspections. With
+    ``past_lock``, the result has the files and permissions also of a chain that only its lockfile
+    refuses.
     """
-    preparer = Preparer(context, PRIMITIVE_MAP)
+    if preparer is None:
+        preparer = Preparer(context, PRIMITIVE_MAP)
     library = preparer.library
     snapshot = library.snapshot()
     tool = snapshot.resolve(item_id)
@@ -124,7 +133,14 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
     warm = False
     files: tuple[ShownFile, ...] = ()
     try:
-        verified = Preparation(preparer, item_id, snapshot=snapshot).verify()
+        try:
+            verified = Preparation(preparer, item_id, snapshot=snapshot).verify()
+        except LockError as refused:
+            if not past_lock:
+                raise
+            error = refused
+            unlocked = CallOptions(use_lockfile=False)
+            verified = Preparation(preparer, item_id, unlocked, snapshot=snapshot).verify()
         dependencies = verified.dependencies
         check_command_line(verified.chain, context)
         code = runs_text_of(verified.chain, context)
@@ -135,7 +151,7 @@ def inspect_chain(item_id: str, context: Context) -> Inspection:
         warm = not cold and has_warm_runtime([one.metadata for one in verified.chain])
         files = _files(verified.closure)
     except RyeError as refused:
-        error = refused
+        error = error or refused
     lock = _lock_of(tool, preparer.lockfiles)
     elements = [_inspected(each, library, snapshot, lock) for each in _reached(tool, snapshot)]
     elements[0] = elements[0]._replace(closure=closure)

@@ -13,7 +13,7 @@ from rye.recording.rows import insert
 
 _BATCH = 500
 _MAX_LINE = 64 * 1024 * 1024
-_VALUES = ("reason", "autopsy", "project", "program")
+_VALUES = ("reason", "autopsy", "denials", "project", "program")
 
 
 def redact(history: History, run_id: str) -> None:

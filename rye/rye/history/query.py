@@ -42,6 +42,18 @@ class Wanted(NamedTuple):
     """Milliseconds since 1970."""
     by: str = ""
     """A kind of caller, a client with or without its version, a token or a program."""
+    outcome: str = ""
+    """One outcome; empty means all."""
+    until: int | None = None
+    """Milliseconds since 1970; runs that began then or later are left out."""
+
+
+class RunPage(NamedTuple):
+    """A part of a list of runs, the newest first, and whether there are others on either side."""
+
+    rows: list[dict[str, Any]]
+    has_newer: bool
+    has_older: bool
 
 
 class ToolStatistics(NamedTuple):
@@ -66,9 +78,45 @@ def runs(
         yield dict(zip(_COLUMNS, row, strict=True))
 
 
+def run_page(
+    connection: sqlite3.Connection,
+    wanted: Wanted,
+    length: int,
+    *,
+    before: str = "",
+    after: str = "",
+) -> RunPage:
+    """Return the wanted runs that began before, or after, the run with an id; else the newest.
+
+    Its time does not depend on how many pages are skipped.
+    """
+    conditions, values = _conditions(connection, wanted)
+    order = "DESC"
+    if before:
+        conditions, values = f"{conditions} AND id < ?", [*values, before]
+    elif after:
+        conditions, values, order = f"{conditions} AND id > ?", [*values, after], "ASC"
+    statement = f"SELECT {', '.join(_COLUMNS)} FROM runs WHERE {conditions} ORDER BY id {order}"  # noqa: S608 - constants
+    found = connection.execute(f"{statement} LIMIT {length + 1:d}", values).fetchall()
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in found[:length]]
+    if order == "ASC":
+        return RunPage(rows[::-1], has_newer=len(found) > length, has_older=True)
+    return RunPage(rows, has_newer=bool(before), has_older=len(found) > length)
+
+
+def callers(connection: sqlite3.Connection, newest: int = 5000) -> list[str]:
+    """Return who made the newest runs, as :attr:`Wanted.by` names them."""
+    found = connection.execute(
+        "SELECT DISTINCT caller, client, program FROM "
+        "(SELECT caller, client, program FROM runs ORDER BY id DESC LIMIT ?)",
+        [newest],
+    )
+    return sorted({name for row in found for name in row if name})
+
+
 def statistics(connection: sqlite3.Connection, wanted: Wanted) -> list[ToolStatistics]:
     """Return one entry for each tool, the most used first."""
-    if wanted.since is None and not wanted.failed and not wanted.by:
+    if wanted._replace(tool="") == Wanted():
         found = _of_all(connection, _items(connection, wanted.tool))
     else:
         found = _of_some(connection, wanted)
@@ -130,9 +178,15 @@ def _conditions(connection: sqlite3.Connection, wanted: Wanted) -> tuple[str, li
         values += items
     if wanted.failed:
         conditions.append("outcome <> 'ok'")
+    if wanted.outcome:
+        conditions.append("outcome = ?")
+        values.append(wanted.outcome)
     if wanted.since is not None:
         conditions.append("id >= ?")
         values.append(first_run_id(wanted.since))
+    if wanted.until is not None:
+        conditions.append("id < ?")
+        values.append(first_run_id(wanted.until))
     if wanted.by:
         names = ("caller", "client", "token", "program")
         same = " OR ".join([f"{name} = ?" for name in names])

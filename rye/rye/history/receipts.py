@@ -26,6 +26,11 @@ def receipt_of(history: History, run_id: str, signer: Signer) -> str:
     return _known(history.connection, run_id) or ""
 
 
+def known_receipt(history: History, run_id: str) -> str | None:
+    """Return the receipt of a run, ``None`` if none was made."""
+    return _known(history.connection, run_id)
+
+
 def issue(history: History, run_ids: Sequence[str], signer: Signer) -> int:
     """Add receipts of these runs to the log, without those that have one; return their number.
 

@@ -48,6 +48,12 @@ class _Autopsy(msgspec.Struct):
     processes: list[_Process] = []
 
 
+class _Denial(msgspec.Struct):
+    tried: str
+    key: str
+    target: str | None = None
+
+
 class _Permissions(msgspec.Struct):
     read: list[str]
     write: list[str]
@@ -86,6 +92,9 @@ class _Record(msgspec.Struct):
     survivors: list[Any] = []
     output: dict[str, _Stream] = {}
     autopsy: _Autopsy | None = None
+    denials: list[_Denial] = []
+    replays: str | None = None
+    imported: bool = False
 
 
 def checked(record: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _MAX_PLACE = 200
 TEXTS = ("version", "tool_type", "category", "description")
 MAPPINGS = ("config_schema", "env_config", "config", "anchor", "verify_deps", "annotations")
 LISTS = ("inputs", "outputs")
-FLAGS = ("stdin", "warm")
+FLAGS = ("stdin", "warm", "needs_user")
 OTHERS = ("executor_id", "child_constraints", "permissions", "pins", "files", "examples")
 NAMES = (*TEXTS, *MAPPINGS, *LISTS, *FLAGS, *OTHERS)
 

@@ -45,6 +45,8 @@ class Metadata(Record, frozen=True, kw_only=True):
     """Hints for agents: ``read_only``, ``destructive``, ``idempotent``, ``open_world``."""
     stdin: bool = False
     """A tool reads the stdin of its caller; a runtime passes it on. See ``run/stdin.py``."""
+    needs_user: bool = False
+    """A tool asks the user, and does not run where nobody can be asked. See ``run/channel.py``."""
     permissions: Permissions | None = None
     """``None`` means that the tool is not confined."""
     warm: bool | None = None

@@ -21,6 +21,7 @@ NAMES: Mapping[str, str] = {
     "__tool_description__": "description",
     # Not STDIN, which scripts use for other things.
     "__stdin__": "stdin",
+    "__needs_user__": "needs_user",
     "CONFIG_SCHEMA": "config_schema",
     "ENV_CONFIG": "env_config",
     "CONFIG": "config",

@@ -50,8 +50,9 @@ class CallEntry:
         self._outcome = OK
 
     def failed(self, error: Exception) -> None:
-        """Note why there is no result."""
-        self._failed(type(error).__name__)
+        """Note why there is no result, unless it is known how the tool ended."""
+        if self._outcome == CANCELLED:
+            self._failed(type(error).__name__)
 
     def line(self, bytes_out: int) -> bytes:
         """Return the line."""

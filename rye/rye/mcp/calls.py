@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
-from rye.errors import ItemNotFoundError, ParameterError, RyeError
+from rye.errors import ItemNotFoundError, NobodyToAskError, ParameterError, RyeError
 from rye.mcp.accounting import Accounting
 from rye.mcp.budget import budget_of
 from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
@@ -20,7 +20,7 @@ from rye.mcp.media import Media
 from rye.mcp.notifications import CallNotifier, LogLevels
 from rye.mcp.open_calls import OpenCall, OpenCalls
 from rye.mcp.outputs import Outputs
-from rye.mcp.protocol.errors import ProtocolError
+from rye.mcp.protocol.errors import MISSING_CAPABILITY, ProtocolError
 from rye.mcp.protocol.messages import encoded
 from rye.mcp.settings import ServerSettings
 from rye.mcp.tool_list import CatalogueReader, ToolList
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMIT = 10
 _NOTE_ROOM = 200
+_NOBODY = NobodyToAskError.__name__
+_REQUIRED: Mapping[str, Any] = {"requiredCapabilities": {"elicitation": {}}}
 _NEEDED_BY_CALLS = (
     "lilux.primitives.subprocess.primitive",
     "rye.catalogue.catalogue",
@@ -213,6 +215,8 @@ class Calls:
         self.accounting.note(result)
         if entry is not None:
             entry.ended(result)
+        if call.era == "stateless" and result.metadata.get("error_type") == _NOBODY:
+            raise ProtocolError(MISSING_CAPABILITY, str(result.error), _REQUIRED)
         media = Media(self._context.project_path, started, result.readable)
         return self._present.result(result, budget, version=call.version, media=media)
 

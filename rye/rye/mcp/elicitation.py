@@ -45,13 +45,14 @@ async def ask_user(call: OpenCall, question: Question) -> Reply:
     An answer that does not match is asked for again, with the reason. A client that fails to answer
     counts as one that cannot ask.
     """
-    form = _Form(question.schema)
+    form = QuestionForm(question.schema)
     message = encodable_text(question.message)
     fault = ""
     for _ in range(_MAX_TRIES):
         text = f"{message}\n\n{fault}" if fault else message
         try:
-            result = await call.elicit({"message": text, "requestedSchema": form.schema})
+            params = {"message": text, "requestedSchema": form.schema}
+            result = await call.elicit(params, key=question.name)
         except (ProtocolError, TimeoutError):
             return UNAVAILABLE
         if result["action"] != "accept":
@@ -63,7 +64,7 @@ async def ask_user(call: OpenCall, question: Question) -> Reply:
     return DECLINED
 
 
-class _Form:
+class QuestionForm:
     """The form for a schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:

@@ -16,13 +16,18 @@ class ClientListener:
         self._call = call
         self._notifier = notifier
 
+    @property
+    def can_ask(self) -> bool:
+        """True if the client can ask its user."""
+        return self._call.can_elicit
+
     def progress(self, progress: Progress) -> None:
         """Send it, if the client asked for progress."""
         self._notifier.on_progress(progress)
 
     def ask(self, question: Question) -> Reply | Awaitable[Reply]:
         """Ask through the client, if it can ask."""
-        if not self._call.can_elicit:
+        if not self.can_ask:
             return UNAVAILABLE
         from rye.mcp.elicitation import ask_user
 

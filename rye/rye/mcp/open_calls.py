@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.errors import BusyError, RyeError
+from rye.executor.run.channel import UNNAMED
 from rye.mcp.protocol.errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from rye.mcp.protocol.types import InputRequiredResult
 from rye.mcp.tasks import cancel_and_wait
@@ -29,13 +30,13 @@ ANSWER_SECONDS: Final = 600
 """How long the user may think about a question."""
 
 _ELICIT = "elicitation/create"
-_KEY = "question"
 _ACTIONS = ("accept", "decline", "cancel")
 _MAX_PARKED = 100
 _STATE_BYTES = 24
 
 
 class _Question(NamedTuple):
+    key: str
     state: str
     params: Mapping[str, Any]
     answer: asyncio.Future[Mapping[str, Any]]
@@ -108,28 +109,29 @@ class OpenCall:
         modes = self.capabilities.elicitation
         return modes is not None and (not modes or "form" in modes)
 
-    async def elicit(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def elicit(self, params: Mapping[str, Any], *, key: str = UNNAMED) -> Mapping[str, Any]:
         """Let the client show a form, and return its answer: ``action`` and ``content``.
 
+        Clients of 2026-07-28 see the ``key`` and answer under it.
         Raises ``TimeoutError`` if a client of the 2025 revisions does not answer in time, and
         ``ProtocolError`` if the client answers with an error. A parked call is cancelled instead.
         """
         async with self._asking:
             if self.era == "stateless":
-                return await self._park(params)
+                return await self._park(key, params)
             async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await self._request.ask(_ELICIT, params)
         if answer.get("action") not in _ACTIONS:
             raise ProtocolError(INVALID_REQUEST, "the client's answer to a question is malformed")
         return answer
 
-    async def _park(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _park(self, key: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         import secrets
 
         state = secrets.token_urlsafe(_STATE_BYTES)
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._calls.park(state, self)
-        self._question = _Question(state, params, future)
+        self._question = _Question(key, state, params, future)
         self._asked.set()
         try:
             return await future
@@ -139,7 +141,8 @@ class OpenCall:
 
     def accept(self, responses: Mapping[str, Any]) -> None:
         """Take the answer from a request that continues the call; without one, ask again."""
-        response, question = responses.get(_KEY), self._question
+        question = self._question
+        response = None if question is None else responses.get(question.key)
         if question is None or not isinstance(response, dict):
             return
         if response.get("action") in _ACTIONS and not question.answer.done():
@@ -169,7 +172,7 @@ class OpenCall:
                 await cancel_and_wait(self.task)
         if parked is not None and not self.task.done():
             self._attached.clear()
-            requests = {_KEY: {"method": _ELICIT, "params": parked.params}}
+            requests = {parked.key: {"method": _ELICIT, "params": parked.params}}
             return InputRequiredResult("input_required", requests, parked.state)
         if self.task.cancelled():
             raise RyeError(

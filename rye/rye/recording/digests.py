@@ -8,6 +8,9 @@ from lilux.primitives.errors import IntegrityError
 from lilux.primitives.integrity import canonical_json
 from lilux.sha256 import sha256
 
+from rye.recording.record import fragment_of
+from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -25,6 +28,9 @@ def digest(data: bytes) -> str:
     from hashlib import sha256 as fast
 
     return fast(data).hexdigest()
+
+
+_EMPTY = digest(b"")
 
 
 def digest_of_description(description: str, schema: Mapping[str, Any] | None) -> str:
@@ -54,18 +60,18 @@ class Secrets:
             self._known = set(schema.get("properties") or ())
             self._collect(schema)
 
+    def covers(self, name: str) -> bool:
+        """True if the value of this parameter is secret."""
+        return self._known is not None and (name in self._names or name not in self._known)
+
     def masked(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the parameters with :data:`SECRET` for each secret value.
 
         A short secret could be guessed from a digest, so it is not part of that either.
         """
-        known = self._known
-        if known is None:
+        if self._known is None:
             return parameters
-        return {
-            name: SECRET if name in self._names or name not in known else one
-            for name, one in parameters.items()
-        }
+        return {name: SECRET if self.covers(name) else one for name, one in parameters.items()}
 
     def _collect(self, schema: object) -> None:
         if isinstance(schema, Mapping):
@@ -94,3 +100,31 @@ def _refers(schema: object) -> bool:
     if isinstance(schema, Mapping):
         return "$ref" in schema or any(_refers(part) for part in schema.values())
     return isinstance(schema, list | tuple) and any(_refers(part) for part in schema)
+
+
+def output_digests(primitive: str, result: Any, *, keeps: bool) -> str:
+    """Sizes and digests of the output, and the output itself if it is kept, without braces."""
+    if primitive == SUBPROCESS:
+        stdout = _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps)
+        stderr = _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps)
+        return f'"stdout":{{{stdout}}},"stderr":{{{stderr}}}'
+    body = result.body if primitive == HTTP_CLIENT else None
+    if body is None:
+        return ""
+    text = body if isinstance(body, str) else canonical_json(body)
+    return f'"body":{{{_stream(None, text, 0, keeps)}}}'
+
+
+def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> str:
+    if not text and raw is None:
+        data, sha256 = b"", _EMPTY
+    else:
+        data = text.encode("utf-8", "surrogatepass") if raw is None else raw
+        sha256 = digest(data)
+    # Neither of them needs an escape.
+    described = f'"bytes":{len(data)},"sha256":"{sha256}"'
+    if left_out:
+        described += f',"left_out":{left_out}'
+    if keeps:
+        described += "," + fragment_of({"text": text} if raw is None else {"hex": data.hex()})
+    return described

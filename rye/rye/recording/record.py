@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-CLI, MCP, PYTHON, BATCH = "cli", "mcp", "python", "batch"
+CLI, MCP, PYTHON, BATCH, UI = "cli", "mcp", "python", "batch", "ui"
 
 OK, FAILED, TIMEOUT, REFUSED, CANCELLED, ERROR = (
     "ok",
@@ -29,7 +29,7 @@ class Caller(Record, frozen=True, kw_only=True):
     """Who makes a call."""
 
     kind: str = PYTHON
-    """``cli``, ``mcp``, ``python`` or ``batch``."""
+    """``cli``, ``mcp``, ``python``, ``batch`` or ``ui``."""
     client: str = ""
     """The name and version that an MCP client gives itself."""
     token: str = ""

@@ -84,7 +84,8 @@ async def serve(
         server.should_exit = True
 
     with StopSignals(stop) as signals:
-        await server.serve(sockets=[address.socket])
+        async with site.running():
+            await server.serve(sockets=[address.socket])
     return signals.received
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
 from rye.context import Context
+from rye.live.seen import SeenRuns
+from rye.ui.calls import Calls
 
 if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
+    from rye.executor.run.prepare import Preparer
     from rye.history.store import History
 
 
@@ -26,8 +29,20 @@ class Site:
         """True if the page may act, that is if it was started with ``--run``."""
         self.stopping = asyncio.Event()
         """Set when the server ends, so that open streams end."""
+        self.live = SeenRuns()
+        """The calls under way, and those that ended while the page ran."""
+        self.calls = Calls(context, self.live)
+        """Starts calls."""
         self._catalogue: Catalogue | None = None
         self._catalogue_lock = threading.Lock()
+        self._preparer: Preparer | None = None
+        self._preparer_lock = threading.Lock()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Watch calls and run tools during the block. All calls of the page have ended after it."""
+        async with self.calls.running():
+            yield
 
     @contextmanager
     def catalogue(self) -> Iterator[Catalogue]:
@@ -38,6 +53,17 @@ class Site:
             if self._catalogue is None:
                 self._catalogue = Catalogue(self.context)
             yield self._catalogue
+
+    @contextmanager
+    def preparer(self) -> Iterator[Preparer]:
+        """What prepares calls, for one thread at a time; it remembers what it verified."""
+        from rye.executor.run.prepare import Preparer
+        from rye.executor.run.primitives import PRIMITIVE_MAP
+
+        with self._preparer_lock:
+            if self._preparer is None:
+                self._preparer = Preparer(self.context, PRIMITIVE_MAP)
+            yield self._preparer
 
     @contextmanager
     def history(self) -> Iterator[History]:

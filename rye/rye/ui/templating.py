@@ -36,6 +36,8 @@ def environment() -> Environment:
         short=values.short,
         outcome=values.outcome,
         address=values.address,
+        part=values.part,
+        capitalize_first=values.capitalize_first,
     )
     return made
 

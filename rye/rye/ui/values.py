@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from rye.live.seen import Part
 from rye.recording.record import OK, REFUSED
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -68,6 +69,11 @@ def short(text: str | None, length: int = 12) -> str:
     return (text or "")[:length]
 
 
+def capitalize_first(text: str) -> str:
+    """Return the text with a capital letter first, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def outcome(name: str | None) -> Markup:
     """Return the outcome of a run as a word in its colour."""
     if not name:
@@ -79,6 +85,17 @@ def outcome(name: str | None) -> Markup:
 def address(text: str) -> str:
     """Return an id as a part of an address; slashes stay."""
     return quote(text, safe="/", errors="surrogatepass")
+
+
+def part(done: Part | None) -> str:
+    """Return how far a call has come: ``3 of 10 (30%), copying``."""
+    if done is None:
+        return ""
+    amount = f"{done.progress:g}"
+    if done.total:
+        share = min(1.0, max(0.0, done.progress / done.total))
+        amount = f"{done.progress:g} of {done.total:g} ({share:.0%})"
+    return f"{amount}, {done.message}" if done.message else amount
 
 
 def _datetime(value: int | float | str | None) -> datetime | None:

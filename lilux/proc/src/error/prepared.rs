@@ -17,8 +17,6 @@ pub enum PreparedError {
     // This machine, now.
     /// This platform has no prepared processes.
     Unsupported,
-    /// No prepared process has this id.
-    Unknown(u64),
     /// The confinement of the call differs from that of the prepared process.
     OtherConfinement,
     /// The call cannot get a private folder.
@@ -29,7 +27,8 @@ pub enum PreparedError {
     TooLarge,
     /// The prepared process has more than one thread.
     Threads,
-    /// The prepared process ended.
+    /// No prepared process with the id of the request is running. One that ended is soon forgotten, so
+    /// it is not distinguished from one that never existed.
     Ended,
     /// The prepared process does not answer.
     Silent,
@@ -56,9 +55,6 @@ impl fmt::Display for PreparedError {
                 f.write_str("a prepared process needs a connection; use lilux-proc serve")
             }
             Self::Unsupported => f.write_str("this platform has no prepared processes; run the command"),
-            Self::Unknown(id) => {
-                write!(f, "no prepared process has the id {id}; prepare one, or run the command")
-            }
             Self::OtherConfinement => f.write_str(
                 "the prepared process has another confinement; give the call the same one",
             ),
@@ -74,7 +70,7 @@ impl fmt::Display for PreparedError {
             Self::Threads => {
                 f.write_str("the prepared process has more than one thread; run the command")
             }
-            Self::Ended => f.write_str("the prepared process ended; prepare it again"),
+            Self::Ended => f.write_str("the prepared process is not running; prepare it again"),
             Self::Silent => f.write_str("the prepared process does not answer; end it, and prepare it again"),
             Self::Cancelled => f.write_str("the call was cancelled before it started"),
             Self::Os(error) => {

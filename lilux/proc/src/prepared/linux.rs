@@ -92,7 +92,7 @@ impl PreparedProcesses {
     /// Begins a call of a prepared process.
     pub fn call(&self, id: u64) -> Result<PreparedCall, Error> {
         let found = lock(&self.0).get(&id).cloned();
-        let prepared = found.ok_or(PreparedError::Unknown(id))?;
+        let prepared = found.ok_or(PreparedError::Ended)?;
         {
             let mut state = lock(&prepared.state);
             if state.ended {

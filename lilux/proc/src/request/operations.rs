@@ -141,9 +141,7 @@ impl Exec {
     /// Returns the request if every field is valid.
     pub fn checked(self) -> Result<Self, Error> {
         self.program.check()?;
-        if let Some(timeout) = self.timeout {
-            check_seconds("timeout", timeout, false)?;
-        }
+        self.timeout.map_or(Ok(()), |timeout| check_seconds("timeout", timeout, false))?;
         check_seconds("grace", self.grace, true)?;
         check_seconds("autopsy_budget", self.autopsy_budget, true)?;
         if self.output_limit > MAX_OUTPUT_LIMIT {

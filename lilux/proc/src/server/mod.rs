@@ -143,20 +143,23 @@ impl Server {
     }
 
     fn serve_frames(self: &Arc<Self>, waker: &Waker) {
+        let mut kept = None;
         loop {
             self.waiting.fetch_add(1, Ordering::SeqCst);
-            let mut reader = lock(&self.reader);
+            let mut reader = kept.take().unwrap_or_else(|| lock(&self.reader));
             let frame = reader.next_frame();
-            let turn = ReadTurn { reader: Some(reader) };
+            let mut turn = ReadTurn { reader: Some(reader) };
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             match frame {
-                Ok(Some(Ok(frame))) => self.handle(frame, turn, waker),
+                Ok(Some(Ok(frame))) => self.handle(frame, &mut turn, waker),
                 Ok(Some(Err(error))) => self.answers.refuse(0, &error),
                 Ok(None) | Err(_) => return self.close(),
             }
             if self.waiting.load(Ordering::SeqCst) >= self.max_idle {
                 return;
             }
+            // Giving it back would wake a thread that finds it taken again.
+            kept = turn.reader;
         }
     }
 

@@ -24,7 +24,7 @@ struct Found {
 
 impl Server {
     /// Carries out one request and answers it.
-    pub(super) fn handle(self: &Arc<Self>, frame: Frame, turn: ReadTurn<'_>, waker: &Waker) {
+    pub(super) fn handle(self: &Arc<Self>, frame: Frame, turn: &mut ReadTurn<'_>, waker: &Waker) {
         let (id, operation) = request::parse(&frame.header);
         let done = operation.and_then(|operation| match &self.keeper {
             Some(keeper) if self.is_for_keeper(&operation) => match operation {
@@ -66,7 +66,7 @@ impl Server {
         id: u64,
         operation: Operation,
         payload: Vec<u8>,
-        mut turn: ReadTurn<'_>,
+        turn: &mut ReadTurn<'_>,
         waker: &Waker,
     ) -> Result<(), Error> {
         let platform = self.launcher.platform;
@@ -105,7 +105,7 @@ impl Server {
         id: u64,
         mut exec: Exec,
         payload: Vec<u8>,
-        mut turn: ReadTurn<'_>,
+        turn: &mut ReadTurn<'_>,
         waker: &Waker,
     ) -> Result<(), Error> {
         let input = match exec.stdin.take() {
@@ -134,8 +134,7 @@ impl Server {
             chunks: chunks.as_ref().map(|chunks| chunks as &dyn Chunks),
             prepared: Some((&self.prepared, id)),
         };
-        let finished =
-            catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &context, &mut turn)));
+        let finished = catch_unwind(AssertUnwindSafe(|| job::run(exec, input, &context, turn)));
         if self.jobs.remove(id) {
             // We ended the job. The end of the connection is the answer.
             if self.jobs.are_done() {

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from rye.batches.backends import WorkerLost
 from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, BatchResult, Call
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.executor.run.result import ExecutionResult
@@ -45,7 +46,7 @@ class LocalBackend:
             self.verified = await self._executor.freeze(self._item_id)
 
     async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
-        """Run the calls, one after the other."""
+        """Run the calls, one after the other. A helper that dies takes its calls with it."""
         for call in chunk:
             result = await self._executor.execute(
                 self._item_id,
@@ -54,6 +55,8 @@ class LocalBackend:
                 caller=self._caller,
                 verified=self.verified,
             )
+            if result.metadata.get("error_type") == "HelperError":
+                raise WorkerLost
             yield result_of(call, result)
 
     async def close(self) -> None:

@@ -59,9 +59,9 @@ def pack(verified: VerifiedChain, context: Context) -> Shipment:
     files: dict[str, tuple[str, bool]] = {}
     keys: dict[str, tuple[str, str]] = {}
     blobs: dict[str, bytes] = {}
-    store = TrustStore(context)
+    store, roots = TrustStore(context), _roots(verified, context)
     for path, executable in _sources(verified):
-        place = _place(path, context)
+        place = _place(path, roots)
         if place is None:
             continue
         data = path.read_bytes()
@@ -110,14 +110,20 @@ def _sources(verified: VerifiedChain) -> Iterator[tuple[Path, bool]]:
             yield element.path.with_name(f"{element.path.name}{SUFFIX}"), False
 
 
-def _place(path: Path, context: Context) -> str | None:
-    for space, root in (("project", context.project_path), ("user", context.user_space)):
-        if path.is_relative_to(root / ".ai"):
-            return f"{space}/{path.relative_to(root / '.ai')}"
-        resolved = path.resolve()
-        if resolved.is_relative_to((root / ".ai").resolve()):
-            return f"{space}/{resolved.relative_to((root / '.ai').resolve())}"
+def _place(path: Path, roots: Mapping[Path, str]) -> str | None:
+    for root, space in roots.items():
+        for found, base in ((path, root), (path.resolve(), root.resolve())):
+            if found.is_relative_to(base):
+                return f"{space}/{found.relative_to(base)}"
     return None
+
+
+def _roots(verified: VerifiedChain, context: Context) -> dict[Path, str]:
+    """The folders of the spaces. A tool that has changed since is in a space of its own."""
+    found = {
+        one.resolution.space.root: str(one.space) for one in verified.chain if one.space != "system"
+    }
+    return {**found, context.project_path / ".ai": "project", context.user_space / ".ai": "user"}
 
 
 def _add(blobs: dict[str, bytes], data: bytes) -> str:

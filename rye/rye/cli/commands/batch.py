@@ -75,7 +75,12 @@ def command() -> None:
     "--dir", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Keep the batch here."
 )
 @click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Calls at once.")
-@click.option("--timeout", metavar="SECONDS", type=float, help="The time limit of each call.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The time limit of each call.",
+)
 @click.option(
     "--max-failures", metavar="N", type=click.IntRange(min=1), help="Stop after N failures."
 )
@@ -83,6 +88,12 @@ def command() -> None:
     "--retry", metavar="N", type=click.IntRange(min=0), default=0, help="Try a failed call again."
 )
 @click.option("--retry-unsafe", is_flag=True, help="Retry a tool that may not run twice.")
+@click.option(
+    "--order",
+    type=click.Choice(["done", "input"]),
+    default="done",
+    help="The order of --out and of `show`: as calls end (the default), or as in the input.",
+)
 @click.option("--skip-bad", is_flag=True, help="Leave out calls that the schema refuses.")
 @click.option(
     "--receipts", type=click.Choice(["signed"]), help="Sign a receipt of every call with your key."
@@ -114,6 +125,8 @@ def run(
     context = invocation.context
     where = BatchFolder((folder or new_folder(context)).absolute(), sync=options["sync"])
     options["out"] = None if out is None else str(out.absolute())
+    if out is not None and calls is not None and out.exists() and out.samefile(calls):
+        raise click.UsageError("--out is the file of the calls; choose another")
 
     async def body() -> Summary:
         backend = backend_of(item_id, context, options)
@@ -183,7 +196,7 @@ def status(folder: Path, as_json: bool) -> None:
 
     where = BatchFolder(folder)
     manifest, state = where.manifest(), state_of(where)
-    outcomes = where.outcomes()
+    outcomes = state.outcomes
     if as_json:
         print_json(
             {
@@ -214,8 +227,8 @@ def show(folder: Path, failed: bool) -> None:
     from rye.batches.folder import BatchFolder
 
     where = BatchFolder(folder)
-    where.manifest()
-    for one in where.results():
+    in_order = where.manifest()["options"].get("order") == "input"
+    for one in where.results(in_order=in_order):
         if not failed or one["outcome"] not in ("ok", "skipped"):
             print_json(one, indent=None)
 
@@ -233,9 +246,10 @@ async def _run(
 
     where.open()
     try:
-        out = where.manifest()["options"].get("out")
-        if out:
-            where.copy_results_to(Path(out))
+        options = where.manifest()["options"]
+        if options.get("out"):
+            in_order = options.get("order") == "input"
+            where.copy_results_to(Path(options["out"]), in_order=in_order)
         with Progress(as_json=as_json) as progress:
             return await run_folder(
                 where, backend, context, rerun_unknown=rerun_unknown, on_progress=progress.show
@@ -245,18 +259,18 @@ async def _run(
 
 
 def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:
-    from rye.batches.calls import each
+    from rye.batches.calls import bounded_lines, each
     from rye.errors import ParameterError
 
     if pattern is not None:
         yield from each(pattern, Path.cwd())
     elif str(calls) == "-":
-        yield from sys.stdin.buffer
+        yield from bounded_lines(sys.stdin.buffer)
     else:
         assert calls is not None  # noqa: S101 - one of the two is given
         try:
             with calls.open("rb") as lines:
-                yield from lines
+                yield from bounded_lines(lines)
         except OSError as error:
             raise ParameterError(
                 f"cannot read {calls}", [(error.strerror or "error").lower()], hint="pass a file"
@@ -267,6 +281,8 @@ def _end(summary: Summary, where: BatchFolder, *, as_json: bool) -> None:
     from rye.cli.output.batch_page import print_summary
 
     print_summary(summary, as_json=as_json)
+    for note in summary.notes:
+        print_error(note)
     if summary.stopped or summary.done < summary.total:
         reason = summary.stopped or "not all calls have a result"
         print_error(f"{reason}; go on with: rye batch resume {shlex.quote(str(where.path))}")

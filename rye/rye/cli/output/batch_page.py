@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN = {True: 1.0, False: 0.2}
 _CLEAR_LINE = "\r\x1b[2K"
+_STOPPING = "calls under way may finish for 10 s; press Ctrl-C to end them now"
 _SHOWN = 3
 _BAR = 24
 
@@ -25,6 +26,7 @@ class Progress:
         self._as_json = as_json
         self._terminal = not as_json and is_terminal(sys.stderr)
         self._next = 0.0
+        self._told = False
 
     def __enter__(self) -> Self:
         return self
@@ -40,6 +42,12 @@ class Progress:
 
     def show(self, summary: Summary) -> None:
         """Show how far it has come, a few times a second."""
+        if summary.stopped and not self._told:
+            self._told = True
+            if not self._as_json:
+                end = _CLEAR_LINE if self._terminal else ""
+                sys.stderr.write(f"{end}rye: {summary.stopped}; {_STOPPING}\n")
+                sys.stderr.flush()
         now = time.monotonic()
         if now < self._next or not (self._as_json or self._terminal):
             return
@@ -48,10 +56,10 @@ class Progress:
             print_json(_fields(summary), indent=None)
             return
         share = summary.done / max(summary.total, 1)
-        left = (summary.total - summary.done) / max(summary.rate, 1e-6)
+        left = "?" if summary.seconds_left is None else _duration(summary.seconds_left)
         line = (
             f"[{'#' * round(share * _BAR):<{_BAR}}] {summary.done}/{summary.total}"
-            f"  {summary.rate:.0f}/s  {_duration(left)} left  {summary.failures} failed"
+            f"  {summary.rate:.0f}/s  {left} left  {summary.failures} failed"
         )
         sys.stderr.write(f"{_CLEAR_LINE}{line}")
         sys.stderr.flush()
@@ -60,7 +68,13 @@ class Progress:
 def print_summary(summary: Summary, *, as_json: bool) -> None:
     """Print what happened."""
     if as_json:
-        print_json({**_fields(summary), "summary": True}, indent=None)
+        slowest = [{"id": one, "ms": ms} for ms, one in reversed(summary.slowest)]
+        errors = [
+            {"error": error, "times": times}
+            for error, times in summary.errors.most_common(len(slowest) or 1)
+        ]
+        more = {"summary": True, "slowest": slowest, "errors": errors, "notes": summary.notes}
+        print_json({**_fields(summary), **more}, indent=None)
         return
     counts = ", ".join(f"{count} {one}" for one, count in sorted(summary.outcomes.items()))
     echo(f"{summary.done} of {summary.total} calls have a result ({counts or 'nothing ran'})")
@@ -70,7 +84,7 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
         ]
         echo(f"slowest: {', '.join(slow)}")
     for error, count in summary.errors.most_common(_SHOWN):
-        echo(f"{count} times: {plain(error)}")
+        echo(f"{count} {'time' if count == 1 else 'times'}: {plain(error)}")
 
 
 def _fields(summary: Summary) -> dict[str, Any]:
@@ -78,6 +92,7 @@ def _fields(summary: Summary) -> dict[str, Any]:
         "done": summary.done,
         "total": summary.total,
         "rate": round(summary.rate, 1),
+        "seconds_left": None if (left := summary.seconds_left) is None else round(left, 1),
         "failures": summary.failures,
         "outcomes": dict(summary.outcomes),
         "stopped": summary.stopped,

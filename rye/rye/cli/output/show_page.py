@@ -112,6 +112,8 @@ def _facts(entry: CatalogueEntry, inspection: Inspection) -> Iterator[tuple[str,
     ]
     if entry.stdin and entry.is_tool:
         yield "stdin", "passed on by `rye run`"
+    if entry.needs_user:
+        yield "needs", "a user who answers its questions"
     if any(effects):
         yield "effects", ", ".join(filter(None, effects))
     if inspection.asked:

@@ -28,6 +28,8 @@ def help_of(entry: CatalogueEntry) -> str:
         parts.append(f"{title}\n{parameter_list(parameters)}")
     if entry.stdin:
         parts.append("It reads stdin.")
+    if entry.needs_user:
+        parts.append("It asks questions, and runs only on a terminal.")
     if examples := _examples(entry):
         parts.append(f"{heading('Examples:')}\n{examples}")
     parts.append(

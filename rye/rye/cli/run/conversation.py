@@ -27,7 +27,7 @@ class TerminalListener:
     ) -> None:
         self._running_time = running_time
         self._output = output
-        self._can_ask = not stdin_is_used and is_terminal(sys.stdin) and is_terminal(sys.stderr)
+        self.can_ask = not stdin_is_used and is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
     def progress(self, progress: Progress) -> None:
         """Show it, unless a line of output is incomplete."""
@@ -36,7 +36,7 @@ class TerminalListener:
 
     def ask(self, question: Question) -> Reply:
         """Prompt for each value. The end of the input declines."""
-        if not self._can_ask:
+        if not self.can_ask:
             return UNAVAILABLE
         self._running_time.stop()
         self._output.end_open_line()

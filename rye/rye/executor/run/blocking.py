@@ -159,6 +159,7 @@ class BlockingExecutor:
         ``stdin`` is called for a tool that reads the stdin of its caller, and returns the
         descriptor that is copied to the tool.
         """
+        from rye.executor.run.channel import require_user
         from rye.executor.run.failure import failure_of
         from rye.executor.run.finish import explain_failure, named, noted, result_of, save_lock
         from rye.executor.run.originals import NamingOutput
@@ -193,6 +194,7 @@ class BlockingExecutor:
                 recording.prepared(call)
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
                 source = stdin() if stdin is not None and reads_stdin(call.chain) else None
+                require_user(call.chain[0], listener if source is None else None)
                 ran = named(self._run(call.config, output, listener, source), call)
                 if output is not None:
                     output.end()

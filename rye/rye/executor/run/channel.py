@@ -3,7 +3,7 @@
 ``RYE_CHANNEL`` is the number of a descriptor, a socket. The tool writes JSON lines to it::
 
     {"progress": 3, "total": 10, "message": "…"}
-    {"ask": {"message": "…", "schema": {…}}}
+    {"ask": {"message": "…", "schema": {…}, "name": "…"}}
 
 and reads one line for each question: ``{"answer": …}``, ``{"declined": true}``, or
 ``{"unavailable": true}`` where nobody can be asked. A line that is neither is answered with
@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from asyncio import Task
     from typing import Any, Protocol
 
+    from rye.items.element import ChainElement
+
     class Listener(Protocol):
-        """Who waits for a tool. ``ask`` may be a coroutine function, except in a blocking call."""
+        """Who waits for a tool. ``ask`` may be a coroutine function, except in a blocking call.
+
+        A listener whose attribute ``can_ask`` is false only shows progress.
+        """
 
         def progress(self, progress: Progress) -> None:
             """Show it; must not block."""
@@ -34,6 +39,10 @@ if TYPE_CHECKING:
 
 
 VARIABLE = "RYE_CHANNEL"
+UNNAMED = "question"
+"""The name of a question that a tool does not name."""
+# A client uses it as a key, and may show it.
+_NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,63}"
 _CHANNEL = "channel"
 _MAX_LINE = 1024 * 1024
 # A tool that asks more than this without reading the answers does not want them.
@@ -53,6 +62,7 @@ class Question(Record, frozen=True):
 
     message: str
     schema: Mapping[str, Any]
+    name: str = UNNAMED
 
 
 class Unreadable(Record, frozen=True):
@@ -129,6 +139,8 @@ def _question(ask: object) -> Question | Unreadable:
     schema = ask.get("schema", {"type": "string"})
     if not isinstance(schema, dict):
         return Unreadable("the `schema` of `ask` is not an object")
+    import re
+
     from lilux.primitives.errors import SchemaError
     from lilux.schemas.schema_validator import compile_once
 
@@ -136,12 +148,30 @@ def _question(ask: object) -> Question | Unreadable:
         compile_once(schema)
     except SchemaError:
         return Unreadable("the `schema` of `ask` is not a valid JSON Schema")
-    return Question(ask["message"], schema)
+    name = ask.get("name", UNNAMED)
+    if not isinstance(name, str) or re.fullmatch(_NAME, name) is None:
+        return Unreadable(
+            "the `name` of `ask` is not a letter followed by up to 63 letters, digits and `_.-`"
+        )
+    return Question(ask["message"], schema, name)
 
 
 def _is_number(value: object) -> bool:
     # NaN and the infinities are not JSON, though Python reads them.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def require_user(tool: ChainElement, listener: Listener | None) -> None:
+    """Raise ``NobodyToAskError`` if the tool needs a user, and nobody can be asked."""
+    can_ask = listener is not None and getattr(listener, "can_ask", True)
+    if can_ask or not tool.metadata.needs_user:
+        return
+    from rye.errors import NobodyToAskError
+
+    raise NobodyToAskError(
+        f"{tool.item_id!r} has to ask the user, and nobody can be asked",
+        hint="run it on a terminal, or from a client that can ask its user",
+    )
 
 
 class Conversation:

@@ -22,6 +22,7 @@ from rye.executor.chain.dependencies import ManyDependencies
 from rye.executor.chain.snapshot import CacheEntry
 from rye.executor.config.build import ExecutionConfig
 from rye.executor.config.environment import ChainEnvironment
+from rye.executor.run.channel import require_user
 
 # Not when something fails: then there may be no descriptor left to import it with.
 from rye.executor.run.failure import failure_of
@@ -133,6 +134,7 @@ class PrimitiveExecutor:
         caller: Caller | None = None,
         approve: Approve | None = None,
         verified: VerifiedChain | None = None,
+        run_id: str = "",
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
@@ -142,7 +144,8 @@ class PrimitiveExecutor:
         ``data`` and ``metadata["plan"]`` are the plan. Every other call is recorded in the user's
         history, with its ``caller``. ``approve`` decides about a call that is ready to run; see
         :data:`Approve`. With ``verified``, which :meth:`freeze` returned, the tool runs as it was
-        then, whatever has changed since.
+        then, whatever has changed since. ``run_id`` is the id of the run in the history, from
+        :func:`rye.recording.run_ids.new_run_id`; by default a new one.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -152,7 +155,7 @@ class PrimitiveExecutor:
             timeout=timeout,
         )
         preparation = Preparation(self._preparer, item_id, options)
-        recording = None if dry_run else self._recorder.begin(item_id, parameters, caller)
+        recording = None if dry_run else self._recorder.begin(item_id, parameters, caller, run_id)
         worker = self._worker
         try:
             if verified is not None:
@@ -165,6 +168,7 @@ class PrimitiveExecutor:
                 outcome = planned(call, self.context)
             else:
                 recording.prepared(call)
+                require_user(call.chain[0], listener)
                 if approve is not None and await approve(call):
                     recording.waited()
                     preparation = Preparation(self._preparer, item_id, options)

@@ -88,7 +88,14 @@ def _explain_denials(outcome: Outcome, call: PreparedCall, text: str) -> Outcome
     return replaced(
         outcome,
         error=f"{outcome.error}; {told}; {USER_DECIDES}",
-        metadata={**outcome.metadata, "hint": USER_DECIDES, "denied": told},
+        metadata={
+            **outcome.metadata,
+            "hint": USER_DECIDES,
+            "denied": told,
+            "denials": [
+                {"tried": one.tried, "target": one.target, "key": one.key} for one in hidden
+            ],
+        },
     )
 
 

@@ -28,7 +28,7 @@ from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, digest, digest_of_description
+from rye.recording.digests import Secrets, digest, digest_of_description, output_digests
 from rye.recording.interpreters import stamp
 from rye.recording.record import (
     CANCELLED,
@@ -47,7 +47,7 @@ from rye.recording.record import (
 from rye.recording.run_ids import new_run_id
 from rye.recording.settings import HistoryConfig, HistorySettings
 from rye.recording.spool import Spool, history_folder
-from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
+from rye.spaces.ids import SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,10 +64,18 @@ OUTCOME_OF_ERROR = {
     "NotEnforcedError": REFUSED,
 }
 """The error types of a call that passed every check. Their messages may contain output."""
-_NOTES = ("closure", "limit", "survivors", "background_ended", "status_code", "autopsy")
+_NOTES = (
+    "closure",
+    "limit",
+    "survivors",
+    "background_ended",
+    "status_code",
+    "autopsy",
+    "denials",
+)
 _CALLER = ("client", "token", "program", "traceparent", "replays", "shown")
 _FRESH_SECONDS = 1.0
-_NO_PARAMETERS, _EMPTY = digest(b"{}"), digest(b"")
+_NO_PARAMETERS = digest(b"{}")
 
 
 class Recorder:
@@ -95,12 +103,16 @@ class Recorder:
         self._chains: dict[str, _KnownChain] = BoundedDict()
 
     def begin(
-        self, item_id: str, parameters: Mapping[str, Any] | None, caller: Caller | None
+        self,
+        item_id: str,
+        parameters: Mapping[str, Any] | None,
+        caller: Caller | None,
+        run_id: str = "",
     ) -> Recording:
-        """Return the record of a call that begins now."""
+        """Return the record of a call that begins now; ``run_id`` is its id, if it has one."""
         if caller is None:
             caller = self._program = self._program or this_program()
-        return Recording(self, item_id, parameters, caller)
+        return Recording(self, item_id, parameters, caller, run_id)
 
     def finish(self, recording: Recording, fields: dict[str, Any]) -> dict[str, Any]:
         """Append the record to the spool, and return what the metadata says about it."""
@@ -220,20 +232,31 @@ class Recording:
         item_id: str,
         parameters: Mapping[str, Any] | None,
         caller: Caller,
+        run_id: str = "",
     ) -> None:
         self._recorder = recorder
-        self._item_id = item_id
-        self._parameters = {} if parameters is None else parameters
-        self._caller = caller
-        self._started = time.time_ns() // 1_000_000
+        self.item_id = item_id
+        self.parameters: Mapping[str, Any] = {} if parameters is None else parameters
+        self.caller = caller
+        self.started = time.time_ns() // 1_000_000
+        """Milliseconds since 1970."""
+        self._run_id = run_id
         self._clock = time.perf_counter()
-        self._call: PreparedCall | None = None
+        self.call: PreparedCall | None = None
+        """What runs, once it is known."""
         self._result: Any = None
         self._ms: dict[str, float] = {}
 
+    @property
+    def run_id(self) -> str:
+        """The id of the run; made when it is first needed."""
+        if not self._run_id:
+            self._run_id = new_run_id(self.started)
+        return self._run_id
+
     def prepared(self, call: PreparedCall) -> None:
         """Note that everything was checked, and that the tool starts."""
-        self._call = call
+        self.call = call
         self._lap("prepare")
 
     def waited(self) -> None:
@@ -269,30 +292,36 @@ class Recording:
 
     def line(self, fields: dict[str, Any], settings: HistorySettings) -> tuple[str, bytes]:
         """Return the id of the run, and its record as a line."""
-        chain, call = fields.pop("chain"), self._call
-        run_id = new_run_id(self._started)
+        chain, call = fields.pop("chain"), self.call
+        run_id = self.run_id
         self._ms["total"] = self._since_start()
         durations = ",".join([f'"{name}":{taken:.3f}' for name, taken in self._ms.items()])
         # None of these needs an escape.
         parts = [
-            f'"id":"{run_id}","time":"{utc_text(self._started)}","ms":{{{durations}}}',
-            self._recorder.called_by(self._caller),
+            f'"id":"{run_id}","time":"{utc_text(self.started)}","ms":{{{durations}}}',
+            self._recorder.called_by(self.caller),
         ]
         if not chain:
             # Nothing says which of them are secret, and a short secret is guessed from a digest.
             fields["parameters"] = {}
-            about = self._recorder.unknown(self._item_id)
+            about = self._recorder.unknown(self.item_id)
             return run_id, line_of(*parts, fragment_of(fields), about)
         known, item = self._recorder.known(chain), chain[0].item_id
         fields["parameters"] = _parameters(
-            self._parameters, known.secrets, keeps=settings.keeps_parameters(item)
+            self.parameters, known.secrets, keeps=settings.keeps_parameters(item)
         )
         keeps = settings.keeps_output(item)
-        if "autopsy" in fields and not keeps:
-            fields["autopsy"] = _without_output(fields["autopsy"])
+        if not keeps:
+            if "autopsy" in fields:
+                fields["autopsy"] = _without_output(fields["autopsy"])
+            if "denials" in fields:
+                # A path or a host was read from the output.
+                fields["denials"] = [
+                    {"tried": one["tried"], "key": one["key"]} for one in fields["denials"]
+                ]
         parts.append(fragment_of(fields))
         if call is not None and self._result is not None:
-            output = _output(call.config.primitive_id, self._result, keeps=keeps)
+            output = output_digests(call.config.primitive_id, self._result, keeps=keeps)
             parts.append(f'"output":{{{output}}}')
         return run_id, line_of(*parts, known.fragment(call))
 
@@ -357,31 +386,3 @@ def _without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:
     processes = [{name: one[name] for name in kept if name in one} for one in autopsy["processes"]]
     rest = {name: value for name, value in autopsy.items() if name not in ("processes", "output")}
     return {**rest, "processes": processes}
-
-
-def _output(primitive: str, result: Any, *, keeps: bool) -> str:
-    """Sizes and digests of the output, and the output itself if it is kept, without braces."""
-    if primitive == SUBPROCESS:
-        stdout = _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps)
-        stderr = _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps)
-        return f'"stdout":{{{stdout}}},"stderr":{{{stderr}}}'
-    body = result.body if primitive == HTTP_CLIENT else None
-    if body is None:
-        return ""
-    text = body if isinstance(body, str) else canonical_json(body)
-    return f'"body":{{{_stream(None, text, 0, keeps)}}}'
-
-
-def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> str:
-    if not text and raw is None:
-        data, sha256 = b"", _EMPTY
-    else:
-        data = text.encode("utf-8", "surrogatepass") if raw is None else raw
-        sha256 = digest(data)
-    # Neither of them needs an escape.
-    described = f'"bytes":{len(data)},"sha256":"{sha256}"'
-    if left_out:
-        described += f',"left_out":{left_out}'
-    if keeps:
-        described += "," + fragment_of({"text": text} if raw is None else {"hex": data.hex()})
-    return described

@@ -58,7 +58,9 @@ class PreparedProcess:
         try:
             request = exec_request(config, {} if params is None else params)
             if not self.alive:
-                raise NotPreparedError("the prepared process has ended", hint="prepare it again")
+                raise NotPreparedError(
+                    "the prepared process is not running", hint="prepare it again"
+                )
             fields = asking_for_autopsy(request.fields, on_autopsy)
             fields = {**fields, "start": {"prepared": self._number}}
             data = request.input_data

@@ -8,7 +8,7 @@
 
 The nodes are children of one more process, which ends them when its stdin is closed: whatever
 happens to the program that started it, no node outlives it. The head has no processors, so that
-every other node can be killed while the cluster goes on.
+every other node can be killed while the cluster goes on. Their operator has an empty user space.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import psutil
+from confined_machine import accept_missing_parts
 
 MISSING = "ray is not installed: uv sync --group ray"
 INSTALLED = importlib.util.find_spec("ray") is not None
@@ -35,13 +37,18 @@ class RayNodes:
     def __init__(self, count: int, *, env: Mapping[str, str] | None = None, cpus: int = 1) -> None:
         """``env`` is added to the environment of the nodes."""
         self._cpus = cpus
-        base = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "LANG": "C.UTF-8"}
+        self._home = tempfile.TemporaryDirectory(prefix="rye-operator-")
+        accept_missing_parts(Path(self._home.name))
+        base = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        base.update(HOME=self._home.name, USER_SPACE=self._home.name)
         self._process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            # Ray handles SIGTERM by waiting for work that may never end; stdin ends this process.
+            start_new_session=True,
             env={**base, "RAY_USAGE_STATS_ENABLED": "0", **(env or {})},
         )
         self.address = str(self._ask("head")["address"])
@@ -76,6 +83,7 @@ class RayNodes:
             for one in family:
                 if one.is_running():
                     one.kill()
+            self._home.cleanup()
 
     def add(self, env: Mapping[str, str] | None = None) -> int:
         """Start another node, and return its index. ``env`` is added to its environment."""

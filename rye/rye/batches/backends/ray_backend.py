@@ -77,23 +77,21 @@ class RayBackend:
         ray = load_ray()
         found = connect(insecure=self._insecure)
         self._connected = True
-        slots = _slots(found, self._jobs)
         self._nodes = [
-            _Node(ray, one, slots[one.id], self._records, self._freed)
-            for one in found
-            if slots[one.id]
+            _Node(ray, one, self._records, self._freed) for one in found[: self._jobs or len(found)]
         ]
         reference = ray.put(shipment)
         await asyncio.gather(
             *(node.open(reference, variables, self._timeout) for node in self._nodes)
         )
-        living = [node.slots for node in self._nodes if not node.lost]
+        living = [node for node in self._nodes if not node.lost]
         if not living:
             raise ClusterError(
                 "no worker could be started on any node of the cluster",
                 hint="look at the logs of the cluster",
             )
-        self.lanes = sum(living)
+        _share(living, self._jobs)
+        self.lanes = sum(node.slots for node in living)
 
     async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
         """Run the calls, one after the other, on the node with the most free slots."""
@@ -137,13 +135,14 @@ class _Node:
         self,
         ray: Any,
         node: ClusterNode,
-        slots: int,
         records: WorkerRecords,
         on_free: Callable[[], Any],
     ) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        self.slots = slots
+        self.slots = 0
+        """How many calls it runs at once."""
+        self.cpus = node.cpus
         self.lost = False
         self.host = node.address
         self._ray = ray
@@ -284,12 +283,11 @@ async def _answer(reference: Any) -> Any:
     return await reference
 
 
-def _slots(nodes: Sequence[ClusterNode], jobs: int | None) -> dict[str, int]:
-    """How many calls each node runs at once: by its processors, or as the user says."""
-    if jobs is None:
-        return {one.id: _SLOTS_PER_CPU * max(one.cpus, 1) for one in nodes}
-    share, rest = divmod(jobs, len(nodes))
-    return {one.id: share + (at < rest) for at, one in enumerate(nodes)}
+def _share(nodes: Sequence[_Node], jobs: int | None) -> None:
+    """Give each node its slots: by its processors, or an equal share of what the user says."""
+    for at, node in enumerate(nodes):
+        share = _SLOTS_PER_CPU * max(node.cpus, 1)
+        node.slots = share if jobs is None else (jobs + len(nodes) - 1 - at) // len(nodes)
 
 
 def _refusal(host: str, kind: str, reason: str, hint: str) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import socket
@@ -32,6 +33,8 @@ class ClusterNode(NamedTuple):
 def load_ray() -> Any:
     """The module ``ray``. Raises :class:`ClusterError` if it is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Below `uv run`, Ray would send the working directory to the cluster, with all secrets in it.
+    os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
     try:
         import ray
     except ImportError:
@@ -55,7 +58,9 @@ def connect(*, insecure: bool) -> list[ClusterNode]:
     if address == "local":
         address = "auto"
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        # Workers search the driver's directory for modules first, and a project is not trusted.
+        with contextlib.chdir("/"):
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except ConnectionError as error:
         raise _no_cluster(address, error) from None
     except ray.exceptions.AuthenticationError as error:

@@ -39,6 +39,7 @@ _ARGUMENTS = (
     "--no-first-run",
 )
 _SECONDS = 20
+_BAD_REQUEST = "Failed to load resource: the server responded with a status of 400 "
 _PICTURES = "RYE_UI_PICTURES"
 
 
@@ -66,11 +67,13 @@ def window(
     width: int = 1200,
     height: int = 900,
     javascript: bool = True,
+    refused: bool = False,
 ) -> Iterator[Any]:
     """A window of the page, whose visitor has used the link.
 
     At the end of the block, the page must not have reported an error, such as a script or a style
     that the content security policy forbids, nor have asked for anything from another place.
+    ``refused`` allows a form that the server answers with status 400: browsers report that as well.
     """
     origin = f"http://{visitor.page.host}"
     faults: list[str] = []
@@ -87,7 +90,7 @@ def window(
         context.add_cookies([{"name": name, "value": session, "url": origin}])
         shown = context.new_page()
         shown.on("pageerror", lambda error: faults.append(str(error)))
-        shown.on("console", lambda line: faults.append(line.text) if line.type == "error" else None)
+        shown.on("console", lambda line: _note_error(line, faults, refused=refused))
         shown.on("request", lambda request: _note_foreign(request.url, visitor.page.host, faults))
         yield shown
         assert faults == []
@@ -123,6 +126,11 @@ def picture(shown: Any, name: str, *, whole: bool = False) -> None:
     assert image.startswith(b"\x89PNG")
     if os.environ.get(_PICTURES):
         (Path(os.environ[_PICTURES]) / f"{name}.png").write_bytes(image)
+
+
+def _note_error(line: Any, faults: list[str], *, refused: bool) -> None:
+    if line.type == "error" and not (refused and line.text.startswith(_BAD_REQUEST)):
+        faults.append(line.text)
 
 
 def _note_foreign(url: str, host: str, faults: list[str]) -> None:

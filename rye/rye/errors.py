@@ -84,12 +84,18 @@ class ItemIdError(RyeError, ValueError):
 
 
 class ItemNotFoundError(RyeError):
-    """No item has this id. ``nearest`` has similar ids."""
+    """No item has this id. ``nearest`` has similar ids.
+
+    ``agent_hint`` is the hint for an agent, which does not run commands; if empty, ``hint`` is.
+    """
 
     decided_by_user = False
 
-    def __init__(self, message: str, *, hint: str = "", nearest: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", agent_hint: str = "", nearest: Sequence[str] = ()
+    ) -> None:
         super().__init__(message, hint=hint)
+        self.agent_hint = agent_hint
         self.nearest = tuple(nearest)
 
 

@@ -347,7 +347,7 @@ def test_nothing_is_written_after_a_fault_of_the_disk(tmp_path: Path) -> None:
     folder._journal = os.open("/dev/full", os.O_WRONLY)
     message = f"cannot write to {tmp_path}: no space left on device"
     with pytest.raises(BatchError, match=message):
-        folder.starting([1])
+        asyncio.run(folder.starting(1))
     with pytest.raises(BatchError, match=message):
         folder.ended(BatchResult(1, "1", "ok", None, None, 1, 0.0, None))
     folder.close()

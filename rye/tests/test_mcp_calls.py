@@ -118,6 +118,14 @@ def test_the_error_for_an_unknown_item_suggests_the_nearest(project: Project) ->
     assert error["hint"] == "did you mean files/read?"
 
 
+@pytest.mark.parametrize("tool", ["show", "execute"])
+def test_an_agent_is_not_told_to_run_a_command_to_find_items(project: Project, tool: str) -> None:
+    result = call(project, tool, {"item_id": "nothing/like/this"})
+    assert text_of(result) == (
+        "there is no item 'nothing/like/this'; find available items with `search`"
+    )
+
+
 def test_parameters_are_validated_against_the_schema_of_the_tool(project: Project) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     shell(project, "count", "true", config_schema=schema)
@@ -131,7 +139,7 @@ def test_parameters_are_validated_against_the_schema_of_the_tool(project: Projec
 
 
 def test_a_misspelt_parameter_gets_the_name_that_was_meant(project: Project) -> None:
-    properties = {"number": {"type": "integer"}, "text": {"type": "string"}}
+    properties = {"number": {"type": "integer", "default": 1}, "text": {"type": "string"}}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     shell(project, "count", "true", config_schema=schema)
     result = execute(project, "count", parameters={"nubmer": 7, "text": "x", "else": 1})
@@ -175,8 +183,17 @@ def test_built_in_tools_validate_their_arguments(
     assert result.structured_content["error"]["type"] == "ParameterError"
     assert f"invalid arguments for '{name}': " in text_of(result)
     assert message in text_of(result)
-    assert result.structured_content["error"]["hint"] == (
+    assert result.structured_content["error"]["hint"].endswith(
         "call it with arguments that match its schema"
+    )
+
+
+def test_a_misspelt_argument_of_a_built_in_tool_gets_the_name_that_was_meant(
+    project: Project,
+) -> None:
+    assert text_of(execute(project, "x", params={})) == (
+        "invalid arguments for 'execute': parameters: unexpected property 'params'; "
+        "did you mean 'parameters' for 'params'? call it with arguments that match its schema"
     )
 
 

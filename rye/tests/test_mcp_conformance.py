@@ -20,11 +20,14 @@ from rye_project import Project
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 
+REPOSITORY = Path(__file__).parents[2]
+
 NO_PROMPTS = "a project of tools has no prompts"
 NO_COMPLETION = "arguments of tools cannot be completed"
 NO_RESOURCES = "a project of tools has no fixed resources"
 NO_SAMPLING = "a tool cannot use the model or the roots of the client, which are deprecated"
 REQUIRES_SAMPLING = "it expects that the missing capability is sampling; here it is elicitation"
+NO_RESUMING = "only warnings: a call ends when its client disconnects, so no stream is resumed"
 
 BOTH = {
     "completion-complete": NO_COMPLETION,
@@ -42,11 +45,12 @@ EXPECTED_FAILURES = {
         **BOTH,
         "resources-subscribe": NO_RESOURCES,
         "resources-unsubscribe": NO_RESOURCES,
+        "server-sse-polling": NO_RESUMING,
         "tools-call-sampling": NO_SAMPLING,
     },
     "2026-07-28": {
         **BOTH,
-        "caching": "it lists prompts and resources too; what the server has is checked and passes",
+        "caching": NO_PROMPTS,
         "input-required-result-basic-list-roots": NO_SAMPLING,
         "input-required-result-basic-sampling": NO_SAMPLING,
         "input-required-result-capability-check": NO_SAMPLING,
@@ -132,8 +136,12 @@ HEADER_SCHEMA = {
     "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
 }
 
-UNDECLARED = "sep-2575-server-rejects-undeclared-capability"
-"""The only check of ``server-stateless`` that fails."""
+ONLY = {
+    "caching": ["sep-2549-prompts-list-caching-hints"],
+    "server-sse-polling": ["server-sse-priming-event", "server-sse-retry-field"],
+    "server-stateless": ["sep-2575-server-rejects-undeclared-capability"],
+}
+"""The only checks that fail in a scenario of which a project of tools serves the rest."""
 
 
 def asking(forms: list[dict[str, Any]]) -> str:
@@ -174,7 +182,17 @@ def project(tmp_path: Path) -> Project:
         ("test_header", HEADER_SCHEMA),
     ):
         project.command(item_id, "/bin/true", description="A schema.", config_schema=schema)
+    add_a_tool_that_changes_the_list(project, tmp_path)
     return project
+
+
+def add_a_tool_that_changes_the_list(project: Project, folder: Path) -> None:
+    """It exchanges two signed versions of another tool."""
+    other, script = folder / "other.yaml", folder / "exchange.sh"
+    project.command("changing", "/bin/true", description="One version.").rename(other)
+    current = project.command("changing", "/bin/true", description="Another version.")
+    script.write_text(f"cp {current} {other}.new; mv {other} {current}; mv {other}.new {other}")
+    project.command("test_trigger_tool_change", "/bin/sh", str(script), description="Changes.")
 
 
 @pytest.fixture
@@ -197,7 +215,8 @@ async def failures(suite: list[str], url: str, revision: str, folder: Path) -> d
         name = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT[-\d]+Z", result.name)
         assert name, result.name
         checks = json.loads((result / "checks.json").read_text())
-        failed = [one for one in checks if one["status"] == "FAILURE"]
+        # As the suite counts: a scenario with a warning has not passed.
+        failed = [one for one in checks if one["status"] in ("FAILURE", "WARNING")]
         found[name[1]] = [f"{one['id']}: {one.get('errorMessage')}" for one in failed]
     return found
 
@@ -214,6 +233,7 @@ def test_every_scenario_passes_except_the_listed_ones(
                 )
             )
 
+    page = " ".join((REPOSITORY / "docs" / "mcp.md").read_text().split())
     for (revision, expected), found in zip(
         EXPECTED_FAILURES.items(), asyncio.run(run()), strict=True
     ):
@@ -222,6 +242,10 @@ def test_every_scenario_passes_except_the_listed_ones(
         unexpected = {name: checks for name, checks in failed.items() if name not in expected}
         assert unexpected == {}, revision
         assert sorted(set(expected) - set(failed)) == [], f"{revision}: these pass now"
-        (undeclared,) = failed.get("server-stateless", [UNDECLARED])
-        assert undeclared.startswith(UNDECLARED), undeclared
-        assert "error code -32021" in undeclared or revision == "2025-11-25", undeclared
+        figures = f"{len(found)} scenarios for {revision}, {len(found) - len(failed)} pass"
+        assert figures in page
+        for scenario, checks in ONLY.items():
+            if scenario in failed:
+                assert [one.partition(":")[0] for one in failed[scenario]] == checks
+        undeclared = failed.get("server-stateless", ["error code -32021"])[0]
+        assert "error code -32021" in undeclared, undeclared

@@ -49,13 +49,14 @@ def test_progress_is_reported_while_a_tool_runs(project: Project, tmp_path: Path
     assert [progress for progress, _ in reported] == sorted({progress for progress, _ in reported})
 
 
-def test_a_lone_newline_does_not_replace_the_last_whole_line(
-    project: Project, tmp_path: Path
+@pytest.mark.parametrize("printed", [r"\n  ", r"a\377b\n"], ids=["a lone newline", "not UTF-8"])
+def test_what_is_no_line_of_text_does_not_replace_the_last_one(
+    project: Project, tmp_path: Path, printed: str
 ) -> None:
     waits = "while [ ! -e {} ]; do sleep 0.01; done"
     first, second = (waits.format(tmp_path / name) for name in ("1", "2"))
     # What has begun after it does not replace it either.
-    shell(project, "steps", f"echo step one; {first}; echo; printf '  '; {second}")
+    shell(project, "steps", f"echo step one; {first}; printf '{printed}'; {second}")
     reported: list[str | None] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult
 from mcp_session import ERAS, HANDSHAKE, STATELESS, connected, over_http, refused, text_of
 from processes import assert_ended, pid_in
+from rye.mcp.settings import ServerSettings
 from rye_project import Project
 
 SECONDS = 30
@@ -140,11 +141,13 @@ def test_questions_are_asked_over_http_in_both_revisions(project: Project) -> No
 
 
 @contextlib.asynccontextmanager
-async def by_hand(project: Project) -> AsyncIterator[Callable[..., Any]]:
+async def by_hand(
+    project: Project, settings: ServerSettings | None = None
+) -> AsyncIterator[Callable[..., Any]]:
     """A client of 2026-07-28 that sends each round of a call itself."""
     user = User()
     async with (
-        connected(project, STATELESS, elicitation_callback=user) as client,
+        connected(project, STATELESS, settings, elicitation_callback=user) as client,
         asyncio.timeout(SECONDS),
     ):
 
@@ -155,6 +158,7 @@ async def by_hand(project: Project) -> AsyncIterator[Callable[..., Any]]:
         yield lambda **more: call(allow_input_required=True, **more)
 
 
+ADA: Any = {"user_name": {"action": "accept", "content": {"answer": "Ada"}}}
 YES: Any = {"question": {"action": "accept", "content": {"answer": True}}}
 
 
@@ -193,14 +197,58 @@ def test_a_question_is_asked_under_the_name_that_the_tool_gives_it(project: Proj
         async with by_hand(project) as call:
             first = await call()
             assert list(first.input_requests) == ["user_name"]
-            ada: Any = {"user_name": {"action": "accept", "content": {"answer": "Ada"}}}
-            second = await call(request_state=first.request_state, input_responses=ada)
+            second = await call(request_state=first.request_state, input_responses=ADA)
             assert list(second.input_requests) == ["question"]
             # An answer to another question is none.
-            third = await call(request_state=second.request_state, input_responses=ada)
+            third = await call(request_state=second.request_state, input_responses=ADA)
             assert third.request_state == second.request_state
             last = await call(request_state=third.request_state, input_responses=YES)
             assert text_of(last).startswith('{"answer": "Ada"}\n')
+
+    asyncio.run(run())
+
+
+def test_an_answer_in_the_first_request_is_for_a_question_that_the_tool_named(
+    project: Project,
+) -> None:
+    asking(project, {"message": "Who?", "name": "user_name"}, {"message": "Who else?"})
+    unnamed: Any = {"question": {"action": "accept", "content": {"answer": "Bob"}}}
+
+    async def run() -> None:
+        async with by_hand(project) as call:
+            first = await call(input_responses={**ADA, **unnamed, "unknown": {"action": "accept"}})
+            assert list(first.input_requests) == ["question"]
+            last = await call(request_state=first.request_state, input_responses=unnamed)
+            assert text_of(last) == '{"answer": "Ada"}\n{"answer": "Bob"}\n'
+
+    asyncio.run(run())
+
+
+def test_an_answer_in_the_first_request_that_does_not_fit_is_asked_for(project: Project) -> None:
+    asking(project, {"message": "Who?", "name": "user_name"})
+    empty: Any = {"user_name": {"action": "accept", "content": {}}}
+
+    async def run() -> None:
+        async with by_hand(project) as call:
+            first = await call(input_responses=empty)
+            assert list(first.input_requests) == ["user_name"]
+            last = await call(request_state=first.request_state, input_responses=ADA)
+            assert text_of(last) == '{"answer": "Ada"}'
+
+    asyncio.run(run())
+
+
+def test_an_approval_cannot_be_given_in_the_first_request(project: Project) -> None:
+    project.command("asks", "/bin/echo", "ran")
+    settings = ServerSettings(ask=("asks",))
+    accepted: Any = {"question": {"action": "accept", "content": {}}}
+
+    async def run() -> None:
+        async with by_hand(project, settings) as call:
+            first = await call(input_responses=accepted)
+            assert first.result_type == "input_required"
+            last = await call(request_state=first.request_state, input_responses=accepted)
+            assert text_of(last) == "ran\n"
 
     asyncio.run(run())
 

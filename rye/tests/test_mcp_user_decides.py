@@ -172,10 +172,16 @@ def project(tmp_path: Path) -> Project:
     ],
 )
 def test_a_refused_call_refers_to_the_user(
-    project: Project, prepare: Callable[[Project], None], error_type: str, reason: str
+    project: Project,
+    prepare: Callable[[Project], None],
+    error_type: str,
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     prepare(project)
     content = _call(project)
+    (logged,) = [one for one in caplog.messages if reason in one]
+    assert logged == project.run("it").error
     assert content.is_error
     error = (content.structured_content or {})["error"]
     assert error["type"] == error_type
@@ -187,19 +193,26 @@ def test_a_refused_call_refers_to_the_user(
 
 
 @needs("fs")
-def test_a_denial_refers_to_the_user(project: Project) -> None:
+def test_a_denial_refers_to_the_user(project: Project, caplog: pytest.LogCaptureFixture) -> None:
     project.settings(permissions={"unenforced": "allow"})
     says(project, f"echo x > {project.user}/file", "it", permissions={"run": ["system"]})
     content = _call(project)
     told = "tried to write ~/file; not in permissions.write; the user decides whether it may"
     assert told in text_of(content)
+    logged = "'it' tried something that its permissions do not include; see: rye permissions it"
+    assert caplog.messages == [logged]
     assert not LIFTS.search(content.model_dump_json())
 
 
-def test_a_variable_that_the_tool_does_not_ask_for_refers_to_the_user(project: Project) -> None:
+def test_a_variable_that_the_tool_does_not_ask_for_refers_to_the_user(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
     (project.path / ".env").write_text("TOKEN=planted\n")
     says(project, "echo no TOKEN >&2; exit 1", "it")
     content = _call(project)
     told = "the project's .env sets TOKEN, which 'it' does not ask for"
     assert f"no TOKEN; {told}; the user decides whether it may" in text_of(content)
+    (logged,) = [one for one in caplog.messages if told in one]
+    assert logged.startswith(f"{told}: add")
+    assert LIFTS.search(logged)
     assert not LIFTS.search(content.model_dump_json())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from histories import records
+from processes import wait_until
 from rye_project import Project
 from ui_session import Served, Visitor, served_page
 
@@ -236,6 +237,8 @@ def test_the_form_runs_the_tool_with_the_values_by_their_types(
         },
     )
     assert answer.status == 303
+    run_page = answer.headers["location"]
+    wait_until(lambda: "Where the time went" in caller.get(run_page).text, "the run has ended")
     last = records(project)[-1]
     assert last["item"] == "notes/add"
     assert last["outcome"] == "ok"

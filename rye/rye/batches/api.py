@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye.batches.records import BatchResult, Call
+from rye.batches.backends import WorkerLost
+from rye.batches.driver import LOST
+from rye.batches.records import UNKNOWN, BatchResult, Call, without_result
 from rye.batches.running import backend_of
 from rye.context import Context
-from rye.errors import ParameterError
+from rye.errors import BatchError, ParameterError
 
 if TYPE_CHECKING:
     from rye.batches.backends import Backend
@@ -28,7 +30,7 @@ async def batch(
 
     The tool is verified once, and every call runs exactly that closure. Not more calls are taken
     from ``calls`` than run at once, so memory is bounded. Leaving the loop early ends the calls
-    under way. Raises a ``RyeError`` if the tool cannot run.
+    under way. Raises a ``RyeError`` if the tool cannot run, or if every worker was lost.
     """
     if backend not in ("local", "ray"):
         raise ParameterError(
@@ -49,6 +51,8 @@ async def batch(
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 yield task.result()
+            if not chosen.lanes:
+                raise BatchError("every worker was lost", hint="look at the logs of the cluster")
     finally:
         for task in running:
             task.cancel()
@@ -57,6 +61,9 @@ async def batch(
 
 
 async def _only(backend: Backend, call: Call) -> BatchResult:
-    async for result in backend.submit([call]):
-        return result
+    try:
+        async for result in backend.submit([call]):
+            return result
+    except WorkerLost:
+        return without_result(call, UNKNOWN, LOST)
     raise AssertionError(f"call {call.line} has no result")

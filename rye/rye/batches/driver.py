@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     class Log(Protocol):
         """Keeps what survives an interruption."""
 
-        def starting(self, lines: list[int]) -> None: ...
+        async def starting(self, line: int) -> None: ...
 
         def ended(self, result: BatchResult) -> None: ...
 
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 LOST = "the worker died; the call may or may not have run"
 MAX_LOST = 3
 """A call whose worker died this often is not tried again: it may be the reason."""
-_MAX_LOST_CHUNKS = 10
+_MAX_LOST_CALLS = 10
 """So many losses for each lane, without a result between them, end the batch."""
-_SHARES = 2
-"""Towards the end, a chunk is at most this part of what is left for its lane."""
 # Running calls may finish for this long after the user asked to stop.
 GRACE_SECONDS = 10.0
 _KEPT_SLOWEST = 5
@@ -127,8 +125,8 @@ class Driver:
         self._options = options
         self._on_result = on_result
         self._stopping = asyncio.Event()
-        self._left = summary.total - summary.done
-        self._lost_chunks = 0
+        self._lanes = 0
+        self._lost_calls = 0
 
     def stop(self, reason: str) -> None:
         """Start no more calls; those under way may finish for :data:`GRACE_SECONDS`."""
@@ -138,7 +136,8 @@ class Driver:
 
     async def run(self) -> Summary:
         """Run the calls. Cancelling ends those under way, which then have no result."""
-        lanes = [asyncio.create_task(self._lane()) for _ in range(self._backend.lanes)]
+        self._lanes = self._backend.lanes
+        lanes = [asyncio.create_task(self._lane()) for _ in range(self._lanes)]
         stopping = asyncio.create_task(self._stopping.wait())
         everything = asyncio.create_task(_all(lanes))
         try:
@@ -156,53 +155,48 @@ class Driver:
         return self.summary
 
     async def _lane(self) -> None:
-        while not self._stopping.is_set():
-            chunk = self._next_chunk()
-            if not chunk:
-                return
-            while chunk:
-                chunk = await self._run_chunk(chunk)
-
-    def _next_chunk(self) -> list[Call]:
-        """The next calls. Chunks become smaller towards the end, so that all lanes end together."""
-        chunk: list[Call] = []
-        size = min(self._backend.chunk, max(1, self._left // (_SHARES * self._backend.lanes)))
-        for call in self._calls:
-            self._left -= 1
-            if not isinstance(call, Call):
-                self._end(call)
-                if self._stopping.is_set():
-                    break
-                continue
-            chunk.append(call)
-            if len(chunk) >= size:
+        """Run one call after the other, until none is left or the slot of the lane is gone."""
+        while not self._stopping.is_set() and self._lanes <= self._backend.lanes:
+            call = self._next_call()
+            if call is None:
                 break
-        return chunk
+            while call is not None:
+                call = await self._run(call)
+        self._lanes -= 1
 
-    async def _run_chunk(self, chunk: list[Call]) -> list[Call]:
-        """Run the calls and return those that are tried again."""
-        self._log.starting([call.line for call in chunk])
-        left = {call.line: call for call in chunk}
-        again: list[Call] = []
+    def _next_call(self) -> Call | None:
+        """The next call to run. Calls that must not run get their result here."""
+        for call in self._calls:
+            if isinstance(call, Call):
+                return call
+            self._end(call)
+            if self._stopping.is_set():
+                return None
+        return None
+
+    async def _run(self, call: Call) -> Call | None:
+        """Run the call, and return it if it is tried again."""
+        await self._log.starting(call.line)
         try:
-            async with aclosing(self._backend.submit(chunk)) as results:  # type: ignore[type-var]
-                async for result in results:
-                    self._lost_chunks = 0
-                    call = left.pop(result.line)
-                    if self._is_tried_again(result):
-                        again.append(call._replace(attempt=call.attempt + 1))
-                    else:
-                        self._end(result)
+            async with aclosing(self._backend.submit([call])) as results:  # type: ignore[type-var]
+                result = await anext(results)
         except WorkerLost:
-            self._lost_chunks += 1
-            if self._lost_chunks >= _MAX_LOST_CHUNKS * self._backend.lanes:
+            self._lost_calls += 1
+            if not self._backend.lanes:
+                self.stop("every worker was lost")
+            elif self._lost_calls >= _MAX_LOST_CALLS * self._backend.lanes:
                 self.stop("the workers keep dying")
-            for call in left.values():
-                if self._options.rerun_lost and call.attempt < MAX_LOST:
-                    again.append(call._replace(attempt=call.attempt + 1))
-                else:
-                    self._end(without_result(call, UNKNOWN, LOST))
-        return again
+            if self._options.rerun_lost and call.attempt < MAX_LOST:
+                # After a stop it stays without a result, and a resume runs it.
+                stopped = self._stopping.is_set()
+                return None if stopped else call._replace(attempt=call.attempt + 1)
+            result = without_result(call, UNKNOWN, LOST)
+        else:
+            self._lost_calls = 0
+            if self._is_tried_again(result):
+                return call._replace(attempt=call.attempt + 1)
+        self._end(result)
+        return None
 
     def _is_tried_again(self, result: BatchResult) -> bool:
         if self._stopping.is_set() or result.attempt > self._options.retries:

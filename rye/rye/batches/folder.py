@@ -7,14 +7,17 @@ in the journal without a line in the results may or may not have run.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
 import re
 import shutil
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -22,6 +25,7 @@ from lilux.files.atomic import atomic_write
 from lilux.record import Record
 
 from rye.batches.copying import ResultCopy, lines_in_order, whole_lines
+from rye.batches.group_sync import GroupSync
 from rye.batches.records import BatchResult
 from rye.errors import BatchError
 
@@ -48,7 +52,7 @@ class BatchFolder:
         """``sync`` waits for the disk before each start, so that a power cut loses nothing."""
         self.path = path
         self.calls = path / "calls.jsonl"
-        self._sync = sync
+        self._sync = GroupSync(self._wait_for_disk) if sync else None
         self._lock: IO[bytes] | None = None
         self._journal = -1
         self._results = -1
@@ -119,6 +123,9 @@ class BatchFolder:
         """Close the files."""
         for descriptor in (self._journal, self._results):
             if descriptor >= 0:
+                if self._sync is not None:
+                    with suppress(OSError):
+                        os.fdatasync(descriptor)
                 os.close(descriptor)
         self._journal = self._results = -1
         if self._copy is not None:
@@ -140,9 +147,11 @@ class BatchFolder:
                 hint=f"correct that, then run: rye batch resume {self.path}",
             ) from None
 
-    def starting(self, lines: list[int]) -> None:
-        """Note that these calls are about to start. Raises :class:`BatchError`."""
-        self._append(self._journal, array("Q", lines).tobytes())
+    async def starting(self, line: int) -> None:
+        """Note that a call is about to start. Raises :class:`BatchError`."""
+        self._append(self._journal, line.to_bytes(_ENTRY_SIZE, sys.byteorder))
+        if self._sync is not None:
+            await self._sync.wait()
 
     def ended(self, result: BatchResult) -> None:
         """Write the result of a call. Raises :class:`BatchError`."""
@@ -164,8 +173,14 @@ class BatchFolder:
         try:
             if os.write(descriptor, data) != len(data):
                 raise OSError(28, "no space left on device")
-            if self._sync:
-                os.fdatasync(descriptor)
+        except OSError as error:
+            self._fail(error)
+
+    async def _wait_for_disk(self) -> None:
+        """Results first: what ended before a start is on the disk before that start."""
+        try:
+            for descriptor in (self._results, self._journal):
+                await asyncio.to_thread(os.fdatasync, descriptor)
         except OSError as error:
             self._fail(error)
 

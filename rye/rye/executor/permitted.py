@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lilux.primitives.subprocess.blocking import BlockingSubprocess
-from lilux.primitives.subprocess.confinement import ConfinementReport
+from lilux.primitives.subprocess.confinement import PARTS, ConfinementReport
 
 from rye.context import Context
 from rye.executor.run.confine import NOT_REQUIRED
@@ -70,6 +70,21 @@ def enforceable(found: Permitted) -> list[Enforceable]:
         )
         for part in wanted
         if part in report.enforced or part in reasons
+    ]
+
+
+def enforceable_here() -> list[Enforceable]:
+    """Every part of a confinement on this machine. Raises what :func:`probe` raises."""
+    report = probe()
+    reasons = {one.part: one.reason for one in report.missing}
+    return [
+        Enforceable(
+            part,
+            report.enforced.get(part, ""),
+            "" if part in report.enforced else reasons.get(part, "not known here"),
+            required=part not in NOT_REQUIRED,
+        )
+        for part in PARTS
     ]
 
 

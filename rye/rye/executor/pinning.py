@@ -36,8 +36,15 @@ from rye.spaces.ids import check_item_id
 class Locking:
     """The lockfiles of one project."""
 
-    def __init__(self, context: Context, primitives: Container[str] = PRIMITIVE_MAP) -> None:
-        self._preparer = Preparer(context, primitives)
+    def __init__(
+        self,
+        context: Context,
+        primitives: Container[str] = PRIMITIVE_MAP,
+        *,
+        preparer: Preparer | None = None,
+    ) -> None:
+        """``preparer`` is one that remembers earlier checks."""
+        self._preparer = preparer or Preparer(context, primitives)
         self._library = self._preparer.library
         self._lockfiles = self._preparer.lockfiles
         self._locks = self._preparer.locks

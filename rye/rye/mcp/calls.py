@@ -379,8 +379,11 @@ def _require_valid(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
     verdict = validate_parameters(dict(arguments), tool.input_schema)
     if not verdict.valid:
+        from rye.executor.run.parameters import meant_names
+
+        meant = meant_names(arguments, tool.input_schema)
         raise ParameterError(
             f"invalid arguments for {tool.name!r}",
             verdict.errors,
-            hint="call it with arguments that match its schema",
+            hint=f"{meant}call it with arguments that match its schema",
         )

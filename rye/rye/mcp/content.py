@@ -3,12 +3,17 @@
 Text is sent once, as `rye run` prints it. An object is structured content too. A failure is a text
 and, as structured content, what a program needs to know about it; the output is only in the text.
 
+What lifts a protection is for the user: an agent reads that the user decides, and the command that
+would allow a call is logged.
+
 Values are made encodable first: an unencodable value would leave a call without its result.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any
 
 import rye.errors
@@ -21,6 +26,7 @@ from rye.mcp.protocol.types import CallToolResult, Content, ResourceLink, TextCo
 
 # Metadata of a failed call that is passed on beside its type, message and hint.
 _PASSED_ON = ("issues", "nearest", "lockfile", "return_code", "signal", "timed_out", "status_code")
+_logger = logging.getLogger("rye.mcp")
 _ASK_THE_USER = "the user decides about that: show them this error"
 _OUTPUT = ("stdout", "stderr", "return_code")
 _MAX_DEPTH = 100
@@ -60,6 +66,8 @@ class Presenter:
             return self._sent(_success_text(result), _structured(result.data), budget, version)
         message, hint = _for_agents(result.error or "the tool failed", result.metadata)
         metadata = result.metadata
+        if result.chain:
+            _log_what_it_lacked(str(result.chain[0]["item_id"]), metadata)
         error = {
             "type": str(metadata.get("error_type", "ToolFailed")),
             "message": message,
@@ -184,9 +192,25 @@ def _for_agents(message: str, metadata: Mapping[str, Any]) -> tuple[str, str]:
     kind = getattr(rye.errors, str(metadata.get("error_type")), None)
     decided = getattr(kind, "decided_by_user", False)
     ask = metadata.get("agent_hint") or (_ASK_THE_USER if decided else "")
+    if decided:
+        _logger.warning("%s", message)
     if not ask:
         return message, hint
     return message.replace(hint, ask) if hint else f"{message}; {ask}", ask
+
+
+def _log_what_it_lacked(item_id: str, metadata: Mapping[str, Any]) -> None:
+    """Log for the user how a failed tool gets what it lacked, without the values that it used."""
+    from rye.permissions.denials import USER_DECIDES
+
+    if "denied" in metadata:
+        _logger.warning(
+            "%r tried something that its permissions do not include; see: rye permissions %s",
+            item_id,
+            quote(item_id),
+        )
+    if str(metadata.get("agent_hint", "")).endswith(USER_DECIDES):
+        _logger.warning("%s", metadata["hint"])
 
 
 def encodable_text(text: str) -> str:

@@ -62,6 +62,11 @@ class LogLevels:
         return level is not None and LEVELS.index(LINE_LEVEL) >= LEVELS.index(level)
 
 
+def _is_text(line: str) -> bool:
+    """True unless it is empty or comes from bytes that are not UTF-8."""
+    return bool(line) and encodable_text(line) == line
+
+
 class CallNotifier:
     """Turns the output of one call into notifications."""
 
@@ -107,9 +112,9 @@ class CallNotifier:
         begun = self._begun.get(stream, "") + text
         *whole, rest = begun.split("\n")
         self._begun[stream] = rest[-_MAX_LINE:]
-        last = next((line.strip() for line in reversed(whole) if line.strip()), "")
+        last = next((line.strip() for line in reversed(whole) if _is_text(line.strip())), "")
         self._whole_line = last or self._whole_line
-        self._last_line = self._whole_line or rest.strip()
+        self._last_line = self._whole_line or (rest.strip() if _is_text(rest) else "")
 
     def on_progress(self, progress: Progress) -> None:
         """Accept what the tool reports about its progress; of too many reports, the last remain."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from rye.errors import BusyError, RyeError
 from rye.executor.run.channel import UNNAMED
@@ -47,9 +47,19 @@ class OpenCall:
     whichever request of the client is waiting for it.
     """
 
-    def __init__(self, calls: OpenCalls, request: Request, identity: bytes, work: Work) -> None:
+    def __init__(
+        self,
+        calls: OpenCalls,
+        request: Request,
+        identity: bytes,
+        given: Mapping[str, Any],
+        work: Work,
+    ) -> None:
         self._calls = calls
         self._request = request
+        # Answers that came with the first request. They are only for questions that the tool
+        # named: nobody can know another question before it is asked, above all an approval.
+        self._given = {key: one for key, one in given.items() if key != UNNAMED}
         self.identity = identity
         """The digest of who called what: a request with other arguments does not continue it."""
         self._attached = asyncio.Event()
@@ -112,16 +122,18 @@ class OpenCall:
     async def elicit(self, params: Mapping[str, Any], *, key: str = UNNAMED) -> Mapping[str, Any]:
         """Let the client show a form, and return its answer: ``action`` and ``content``.
 
-        Clients of 2026-07-28 see the ``key`` and answer under it.
+        Clients of 2026-07-28 see the ``key`` and answer under it. One that has sent an answer
+        under this key with its first request is not asked.
         Raises ``TimeoutError`` if a client of the 2025 revisions does not answer in time, and
         ``ProtocolError`` if the client answers with an error. A parked call is cancelled instead.
         """
         async with self._asking:
             if self.era == "stateless":
-                return await self._park(key, params)
+                given = self._given.pop(key, None)
+                return given if _is_answer(given) else await self._park(key, params)
             async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await self._request.ask(_ELICIT, params)
-        if answer.get("action") not in _ACTIONS:
+        if not _is_answer(answer):
             raise ProtocolError(INVALID_REQUEST, "the client's answer to a question is malformed")
         return answer
 
@@ -143,9 +155,7 @@ class OpenCall:
         """Take the answer from a request that continues the call; without one, ask again."""
         question = self._question
         response = None if question is None else responses.get(question.key)
-        if question is None or not isinstance(response, dict):
-            return
-        if response.get("action") in _ACTIONS and not question.answer.done():
+        if question is not None and _is_answer(response) and not question.answer.done():
             self._calls.forget(question.state)
             self._asked.clear()
             question.answer.set_result(response)
@@ -198,7 +208,8 @@ class OpenCalls:
         """
         if self._is_stopping:
             raise BusyError("the server is stopping", hint="call again when it runs again")
-        call = OpenCall(self, request, _identity(request, params), work)
+        given = params.input_responses or {}
+        call = OpenCall(self, request, _identity(request, params), given, work)
         self._open.add(call)
         call.task.add_done_callback(lambda _: self._open.discard(call))
         return await call.wait(request)
@@ -252,6 +263,10 @@ class OpenCalls:
         tasks = [call.task for call in self._open]
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _is_answer(response: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(response, dict) and response.get("action") in _ACTIONS
 
 
 def _is_gone(request: Request) -> bool:

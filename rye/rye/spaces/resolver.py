@@ -255,9 +255,14 @@ class Resolver:
         if self.bundle_faults:
             message = f"{message} ({'; '.join(str(fault) for fault in self.bundle_faults)})"
         nearest = self.nearest(item_id)
-        names = ", ".join(nearest)
-        hint = f"did you mean {names}?" if nearest else "list the available items with: rye list"
-        return ItemNotFoundError(message, hint=hint, nearest=nearest)
+        if nearest:
+            hint = f"did you mean {', '.join(nearest)}?"
+            return ItemNotFoundError(message, hint=hint, nearest=nearest)
+        return ItemNotFoundError(
+            message,
+            hint="list the available items with: rye list",
+            agent_hint="find available items with `search`",
+        )
 
 
 class _Search:

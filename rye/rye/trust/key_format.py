@@ -65,6 +65,15 @@ class Approval(Record, frozen=True, kw_only=True):
     approved: str
 
 
+class ProjectRecord(Record, frozen=True, kw_only=True):
+    """The approval of a project."""
+
+    project: str
+    """Its path, for people."""
+    digest: str
+    approved: str
+
+
 def trusted_key(public_key: bytes, owner: str, created: str) -> TrustedKey:
     """Make an entry; raises :class:`EntryFormatError` for an invalid key or owner."""
     key = TrustedKey(
@@ -163,7 +172,21 @@ def approval_of(fingerprint: str, public_key: bytes, approved: str) -> Approval:
 
 def parse_project_digest(data: bytes) -> str:
     """Return the digest in the approval of a project; raises :class:`EntryFormatError`."""
-    digest = _text(_load(data), "digest")
+    return _digest(_load(data))
+
+
+def parse_project_approval(data: bytes) -> ProjectRecord:
+    """Return the approval of a project; raises :class:`EntryFormatError`."""
+    table = _load(data)
+    return ProjectRecord(
+        project=_text(table, "project"),
+        digest=_digest(table),
+        approved=_text(table, "approved"),
+    )
+
+
+def _digest(table: dict[str, Any]) -> str:
+    digest = _text(table, "digest")
     if not re.fullmatch(_SHA256, digest):
         raise EntryFormatError("digest is not 64 lower-case hex digits")
     return digest

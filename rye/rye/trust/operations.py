@@ -154,10 +154,13 @@ def verify_paths(targets: Iterable[Path | str], context: Context) -> tuple[ItemR
     return tuple([_report(path, root, item_id, store) for path, root, item_id in located])
 
 
-def verify_all(context: Context, space: Space | None = None) -> tuple[ItemReport, ...]:
+def verify_all(
+    context: Context, space: Space | None = None, store: TrustStore | None = None
+) -> tuple[ItemReport, ...]:
     """Verify every item of one space, or of all, including items that another space shadows."""
     resolver = Resolver(context)
-    store = TrustStore(context, spaces=resolver.spaces)
+    if store is None:
+        store = TrustStore(context, spaces=resolver.spaces)
     return tuple(
         [
             _report(found.path, found.space.root, found.item_id, store)

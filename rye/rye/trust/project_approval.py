@@ -44,8 +44,9 @@ VARIABLE = "RYE_APPROVE_PROJECT"
 """The caller's environment may approve a digest for one process. A ``.env`` cannot set it."""
 FOLDERS = (".venv", "node_modules")
 COMMAND = "rye trust project"
+APPROVED_PROJECTS = "approved_projects"
+"""The folder of the approvals, in the user's ``.ai``."""
 
-_FOLDER = "approved_projects"
 _MAX_NAMES = 5
 _PACKAGES = "node_modules"
 
@@ -129,7 +130,7 @@ class ProjectApproval:
         self._project = os.path.realpath(context.project_path)
         user = context.user_space / ".ai"
         name = sha256(os.fsencode(self._project)).hexdigest()
-        self._folder = user / _FOLDER
+        self._folder = user / APPROVED_PROJECTS
         self.path = self._folder / f"{name}.toml"
         """The file of the approval, which may not exist."""
         self.is_needed = context.project_path != context.user_space

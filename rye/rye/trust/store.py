@@ -34,6 +34,7 @@ from rye.trust.key_format import (
     FINGERPRINT,
     EntryFormatError,
     approval_of,
+    parse_approval,
     parse_removal,
     render_approval,
     render_removal,
@@ -310,6 +311,13 @@ class TrustStore:
         try:
             data = self._removed.look()[1].read(fingerprint)
             return parse_removal(data, fingerprint)
+        except (KeyFileProblem, EntryFormatError):
+            return ""
+
+    def approved_on(self, fingerprint: str) -> str:
+        """Return when the user approved a key of a project; empty if that did not happen."""
+        try:
+            return parse_approval(self._approvals.look()[1].read(fingerprint), fingerprint).approved
         except (KeyFileProblem, EntryFormatError):
             return ""
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from rye.context import Context
 from rye.live.seen import SeenRuns
 from rye.ui.calls import Calls
+from rye.ui.checkup import Checkups
 
 if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
@@ -33,6 +34,8 @@ class Site:
         """The calls under way, and those that ended while the page ran."""
         self.calls = Calls(context, self.live)
         """Starts calls."""
+        self.checkups = Checkups(context)
+        """What ``rye doctor`` finds."""
         self._catalogue: Catalogue | None = None
         self._catalogue_lock = threading.Lock()
         self._preparer: Preparer | None = None

@@ -15,6 +15,7 @@ from rye.errors import ClosureError, RyeError
 from rye.executor.inspection import Inspection, ShownFile
 from rye.formats import format_of
 from rye.items.reader import read_item
+from rye.trust.signature import split_signature
 from rye.trust.signed_text import text_signed_at
 
 _MAX_TEXT = 200_000
@@ -32,7 +33,7 @@ ROLES = {
     "runtime_data": "data of the runtime",
 }
 
-_NOT_STORED = "The pinned version is not stored on this machine: no difference can be shown."
+NOT_STORED = "The pinned version is not stored on this machine: no difference can be shown."
 
 SAME, CHANGED, NEW, GONE = "as pinned", "changed since pinned", "not pinned", "missing"
 
@@ -93,9 +94,9 @@ class ToolFiles:
         if file.state in (CHANGED, GONE):
             old = self._old_text(file)
             if old is None:
-                diff_note = _NOT_STORED
+                diff_note = NOT_STORED
             else:
-                diff = _difference(old, text)
+                diff = difference(old, text, format_of(Path(file.name)).comment)
         return FileText(file, text[:_MAX_TEXT], note, diff, diff_note)
 
     def _file(self, one: ShownFile) -> ToolFile:
@@ -181,11 +182,13 @@ def _text_of(source: ShownFile) -> tuple[str, str]:
     return text, note
 
 
-def _difference(old: str, new: str) -> tuple[str, ...]:
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), "pinned", "now", lineterm="", n=3
-    )
-    found = list(lines)
+def difference(old: str, new: str, comment: str) -> tuple[str, ...]:
+    """Return the lines of a unified diff without signatures, as many as a page shows."""
+    before, after = [
+        split_signature(text.encode(errors="replace"), comment).signed_bytes.decode().splitlines()
+        for text in (old, new)
+    ]
+    found = list(difflib.unified_diff(before, after, "pinned", "now", lineterm="", n=3))
     if len(found) > _MAX_DIFF:
         found[_MAX_DIFF:] = [f"… and {len(found) - _MAX_DIFF:,} more lines"]
     return tuple(found)

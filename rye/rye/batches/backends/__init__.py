@@ -18,8 +18,10 @@ class WorkerLost(Exception):  # noqa: N818 - an event of a backend, not a mistak
 class Backend(Protocol):
     """Runs chunks of calls. The driver keeps the journal, the order and the results."""
 
-    lanes: int
-    """Chunks that may be under way at once; final after :meth:`open`."""
+    @property
+    def lanes(self) -> int:
+        """Chunks that may be under way at once, after :meth:`open`; fewer when workers are lost."""
+
     chunk: int
     """Calls in a chunk."""
     verified: VerifiedChain | None

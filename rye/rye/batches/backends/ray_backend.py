@@ -23,7 +23,7 @@ from rye.batches.backends.ray_records import WorkerRecords
 from rye.batches.backends.ray_shipment import chosen, pack
 from rye.batches.backends.ray_worker import RayWorker
 from rye.batches.records import BatchResult, Call
-from rye.errors import BatchError, ClosureError, ClusterError
+from rye.errors import ClosureError, ClusterError
 from rye.executor.run.execute import PrimitiveExecutor
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class RayBackend:
         insecure: bool = False,
     ) -> None:
         """``env`` are the names of variables whose values the workers get."""
-        self.lanes = jobs or 1
         self.verified: VerifiedChain | None = None
         self._item_id = item_id
         self._context = context
@@ -91,7 +90,11 @@ class RayBackend:
                 hint="look at the logs of the cluster",
             )
         _share(living, self._jobs)
-        self.lanes = sum(node.slots for node in living)
+
+    @property
+    def lanes(self) -> int:
+        """The slots of the nodes that are alive."""
+        return sum(node.slots for node in self._nodes if not node.lost)
 
     async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
         """Run the calls, one after the other, on the node with the most free slots."""
@@ -117,9 +120,7 @@ class RayBackend:
     def _freest(self) -> _Node | None:
         living = [node for node in self._nodes if not node.lost]
         if not living:
-            raise BatchError(
-                "every node of the cluster was lost", hint="resume the batch when it is back"
-            )
+            raise WorkerLost
         best = max(living, key=lambda node: node.free)
         return best if best.free > 0 else None
 
@@ -255,7 +256,7 @@ class _Node:
         self._kill()
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(WorkerLost(self.host))
+                future.set_exception(WorkerLost)
 
     def _kill(self) -> None:
         with suppress(self._ray.exceptions.RayError):

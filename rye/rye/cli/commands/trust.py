@@ -13,14 +13,10 @@ from rye.cli.invocation import Invocation
 from rye.cli.output.errors import exit_code, print_error
 from rye.cli.output.printing import display, plain, print_json, print_table, shorten_paths
 from rye.errors import KeyStoreError, RyeError
-from rye.trust.key_source import OWN_NAME
 
 if TYPE_CHECKING:
     from rye.context import Context
     from rye.trust.key_source import KeyEntry
-    from rye.trust.store import TrustStore
-
-NOT_APPROVED = "not approved"
 
 
 @click.group()
@@ -56,6 +52,7 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
       rye trust list
       rye trust list --json
     """
+    from rye.trust.overview import NOT_APPROVED, key_state
     from rye.trust.store import TrustStore
 
     store = TrustStore(invocation.context)
@@ -63,7 +60,7 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
     if as_json:
         print_json([_as_json(entry) for entry in entries])
     elif entries:
-        states = [_state(entry, store) for entry in entries]
+        states = [key_state(entry, store) for entry in entries]
         print_table([_row(entry, state) for entry, state in zip(entries, states, strict=True)])
         if NOT_APPROVED in states:
             click.echo(
@@ -219,23 +216,11 @@ def remove(invocation: Invocation, fingerprint: str, as_json: bool) -> None:
 
 
 def _row(entry: KeyEntry, state: str) -> tuple[str, str, str, str, str]:
+    from rye.trust.overview import owner_words
+
     where = f"bundle {entry.bundle}" if entry.bundle else entry.space
-    owner = entry.owner or ("" if entry.problem else "(not named)")
-    if entry.own and entry.owner != OWN_NAME:
-        owner = f"{OWN_NAME} ({owner})"
-    return entry.fingerprint or "?", owner, where, state, shorten_paths(str(entry.path))
-
-
-def _state(entry: KeyEntry, store: TrustStore) -> str:
-    if entry.revoked is not None:
-        return "revoked"
-    if entry.problem:
-        return "unusable"
-    if not entry.trusted and store.removed_on(entry.fingerprint):
-        return "removed by you"
-    if not entry.trusted:
-        return NOT_APPROVED
-    return "trusted" if entry.within is None else "trusted for its bundle"
+    path = shorten_paths(str(entry.path))
+    return entry.fingerprint or "?", owner_words(entry), where, state, path
 
 
 def _as_json(entry: KeyEntry) -> dict[str, object]:

@@ -78,17 +78,18 @@ class ParameterGate:
                 return admitted
         try:
             gate = self._gate(tool)
+            filled = given
             if gate.has_defaults and isinstance(given, dict):
-                given = _filled(given, gate.schema)
+                filled = _filled(given, gate.schema)
         except SchemaError as error:
             raise ItemFormatError(
                 tool.path or tool.resolution.space.root,
                 f"the schema of the parameters: {error.reason}",
                 hint=error.hint,
             ) from error
-        result = gate.compiled.validate(given)
+        result = gate.compiled.validate(filled)
         if not result.valid:
-            meant = _meant(given, gate.schema)
+            meant = meant_names(given, gate.schema)
             see = f"follow the schema in {tool.path}" if tool.path else "pass a JSON object"
             raise ParameterError(
                 f"invalid parameters for {tool.item_id!r}",
@@ -96,7 +97,7 @@ class ParameterGate:
                 hint=f"{meant}{see}",
                 agent_hint=f"{meant}see its parameters with `show`",
             )
-        return dict(given)
+        return dict(filled)
 
     def _gate(self, tool: ChainElement) -> _Gate:
         key = (tool.item_id, tool.integrity)
@@ -123,7 +124,7 @@ def check_timeout(timeout: Any) -> None:
     raise ParameterError("invalid call", [issue], hint="pass seconds, or leave it out")
 
 
-def _meant(given: Any, schema: Mapping[str, Any]) -> str:
+def meant_names(given: Any, schema: Mapping[str, Any]) -> str:
     """The names that were probably meant by unknown ones, as the beginning of a hint."""
     known = schema.get("properties")
     if not isinstance(given, dict) or not isinstance(known, Mapping):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from rye.errors import ApprovalError, DeclinedError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 _CONFIRM = {"type": "object", "properties": {}}
 _INSTEAD = "do something else, or ask the user what to do"
-_logger = logging.getLogger("rye.mcp")
 
 
 class Approver:
@@ -51,8 +49,8 @@ class Approver:
         if decision.allow == ALWAYS:
             return False
         if decision.allow == NEVER:
-            raise _refused(
-                f"{tool.item_id!r} may not be run by agents", f"change {decision.source}"
+            raise ApprovalError(
+                f"{tool.item_id!r} may not be run by agents", hint=f"change {decision.source}"
             )
         if decision.allow != SESSION or client.session is None:
             await self._ask(client, call, decision)
@@ -69,9 +67,9 @@ class Approver:
     async def _ask(self, client: OpenCall, call: PreparedCall, decision: Decision) -> None:
         tool = call.chain[0].item_id
         if not client.can_elicit:
-            raise _refused(
+            raise ApprovalError(
                 f"{tool!r} needs the user's approval, and this client cannot ask the user",
-                f"use a client that supports elicitation, or change {decision.source}",
+                hint=f"use a client that supports elicitation, or change {decision.source}",
             )
         from rye.mcp.approval.question import question_about
 
@@ -81,16 +79,9 @@ class Approver:
         except TimeoutError:
             raise DeclinedError(f"the user did not answer about {tool!r}", hint=_INSTEAD) from None
         except ProtocolError:
-            raise _refused(
+            raise ApprovalError(
                 f"{tool!r} needs the user's approval, and this client failed to ask the user",
-                f"use another client, or change {decision.source}",
+                hint=f"use another client, or change {decision.source}",
             ) from None
         if answer["action"] != "accept":
             raise DeclinedError(f"the user declined to run {tool!r}", hint=_INSTEAD)
-
-
-def _refused(reason: str, remedy: str) -> ApprovalError:
-    """The error, which is logged for the user: the agent does not read the remedy."""
-    error = ApprovalError(reason, hint=remedy)
-    _logger.warning("%s", error)
-    return error

@@ -16,7 +16,6 @@ from rye.executor.inspection import InspectedElement, Inspection, inspect_chain,
 from rye.executor.run.prepare import Preparation
 from rye.history.of_tools import ToolRun, newest_runs
 from rye.permissions.words import explained
-from rye.recording.record import Caller
 from rye.ui.page import Action, Form, Page, redirect, render
 from rye.ui.paging import page_of
 from rye.ui.site import Site, site_of
@@ -33,7 +32,6 @@ from rye.ui.tool_form import (
     texts_of,
 )
 from rye.ui.tool_rows import Mark, drift_of, lock_of, project_of, tool_rows, trust_of
-from rye.ui.values import address
 
 _MAX_FOUND = 500
 _RUNS = 60
@@ -101,7 +99,7 @@ def tool_page(request: Request) -> Response:
 
 
 def run_tool(request: Request, form: Form) -> Response:
-    """Run a tool with the values of its form."""
+    """Start a tool with the values of its form; the page of the run shows what it prints."""
     site, entry = site_of(request), _entry(request)
     sent = read_form(form, entry.schema)
     if not sent.faults:
@@ -114,11 +112,7 @@ def run_tool(request: Request, form: Form) -> Response:
                 sent.faults.update(faults_by_field(error.issues, names))
     if sent.faults:
         return _show(request, entry, sent, status=400)
-    from rye.executor.run.blocking import BlockingExecutor
-
-    with BlockingExecutor(site.context) as executor:
-        executor.execute(entry.item_id, sent.parameters, caller=Caller(program="rye ui"))
-    return redirect(f"/tools/{address(entry.item_id)}#history")
+    return redirect(f"/runs/{site.calls.start(entry.item_id, sent.parameters)}")
 
 
 def _entry(request: Request) -> CatalogueEntry:

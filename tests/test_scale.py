@@ -1,0 +1,48 @@
+"""The driver of batches on simulated clusters: one result for each call, and nobody waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.simulation import NEVER, Scenario, simulate
+
+SMALL = Scenario(workers=100, calls=4_000)
+TROUBLE = replace(SMALL, long_calls=0.01, slow_workers=0.05, failing=0.1, dying_workers=0.4)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        SMALL,
+        replace(SMALL, calls=150),
+        replace(SMALL, journal_seconds=0.05),
+        TROUBLE,
+        replace(TROUBLE, retries=2, repeats=True),
+        replace(TROUBLE, killed_at=20),
+        replace(TROUBLE, killed_at=20, retries=2, repeats=True, journal_seconds=0.05),
+    ],
+    ids=["plain", "few", "slow-disk", "trouble", "repeats", "killed", "killed-repeats"],
+)
+def test_every_call_gets_one_result_and_no_worker_waits(scenario: Scenario, seed: int) -> None:
+    found = simulate(replace(scenario, seed=seed))
+    in_doubt = scenario.workers * scenario.dying_workers * 2
+    if scenario.killed_at < NEVER:
+        in_doubt += scenario.workers
+    assert found.outcomes["unknown"] <= in_doubt
+    assert found.makespan <= found.ideal * 1.05 + found.longest + 1
+
+
+def test_one_wait_for_the_disk_serves_all_calls_that_wait() -> None:
+    waits = simulate(replace(SMALL, journal_seconds=0.05, call_seconds=0.1))
+    # One after the other, the waits alone would take 200 s.
+    assert waits.makespan < 10
+
+
+def test_a_batch_ends_when_every_worker_is_lost() -> None:
+    found = simulate(replace(SMALL, dying_workers=1.0, call_seconds=5))
+    assert found.stopped == "every worker was lost"
+    assert found.outcomes["unknown"] == SMALL.workers
+    assert found.outcomes.total() < SMALL.calls

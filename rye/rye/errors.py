@@ -43,6 +43,7 @@
     ├── ApprovalError               a call of an agent that the user has not allowed
     │   ├── DeclinedError           the user was asked, and did not agree
     │   └── NobodyToAskError        a tool that needs a user, and there is nobody to ask
+    ├── CancelledOnPageError        the user cancelled the call on the page
     ├── BusyError                   a server that is stopping, or runs as many calls as it may
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
@@ -326,6 +327,12 @@ class DeclinedError(ApprovalError):
 
 class NobodyToAskError(ApprovalError):
     """A tool declares ``needs_user``, and nobody can be asked."""
+
+    decided_by_user = False
+
+
+class CancelledOnPageError(RyeError):
+    """The user cancelled the call on the page ``rye ui``."""
 
     decided_by_user = False
 

@@ -128,3 +128,11 @@ def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> str:
     if keeps:
         described += "," + fragment_of({"text": text} if raw is None else {"hex": data.hex()})
     return described
+
+
+def without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:
+    """What the processes waited for, without what they printed and the values in their stacks."""
+    kept = ("pid", "parent", "command", "state", "cpu_seconds", "memory_bytes", "waits_for")
+    processes = [{name: one[name] for name in kept if name in one} for one in autopsy["processes"]]
+    rest = {name: value for name, value in autopsy.items() if name not in ("processes", "output")}
+    return {**rest, "processes": processes}

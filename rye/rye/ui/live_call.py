@@ -5,11 +5,30 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rye.live.processes import processes_of
 from rye.live.seen import SeenRun
 from rye.ui.page import render
+from rye.ui.run_facts import values_text
+from rye.ui.values import size
 
 
 def live_call(request: Request, seen: SeenRun) -> Response:
     """What the call is, its output as it comes, and what it asks."""
     request.state.section = "Live"
-    return render(request, "live_call.html", title=seen.item, run=seen)
+    facts = [("Run", seen.run_id), ("Project", seen.project)]
+    if seen.parameters:
+        facts.append(("Parameters", values_text(seen.parameters)))
+    processes = "" if seen.ended else process_text(seen)
+    return render(
+        request, "live_call.html", title=seen.item, run=seen, facts=facts, processes=processes
+    )
+
+
+def process_text(run: SeenRun) -> str:
+    """The processes of a call, each below its parent; empty if there are none, as of a request."""
+    lines = [
+        f"{'  ' * one.depth}{one.name}  pid {one.pid}, "
+        f"{one.cpu_seconds:.1f} s CPU, {size(one.memory_bytes)}"
+        for one in (processes_of(run.pid) if run.pid else ())
+    ]
+    return "\n".join(lines)

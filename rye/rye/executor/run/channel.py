@@ -186,6 +186,8 @@ class Conversation:
         # A person who types the input of a tool cannot answer its questions as well.
         self._can_ask = source is None
         self._listener = listener
+        self.latest: Progress | None = None
+        """The last progress that the tool reported."""
         self._lines = ChannelLines()
         self._waiting: deque[Question] = deque()
         self._task: Task[None] | None = None
@@ -198,6 +200,7 @@ class Conversation:
     def _hear(self, data: bytes) -> None:
         for message in self._lines.feed(data):
             if isinstance(message, Progress):
+                self.latest = message
                 if self._listener is not None:
                     self._listener.progress(message)
             elif isinstance(message, Unreadable):

@@ -28,7 +28,13 @@ from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, digest, digest_of_description, output_digests
+from rye.recording.digests import (
+    Secrets,
+    digest,
+    digest_of_description,
+    output_digests,
+    without_output,
+)
 from rye.recording.interpreters import stamp
 from rye.recording.record import (
     CANCELLED,
@@ -62,6 +68,7 @@ OUTCOME_OF_ERROR = {
     "PrimitiveFailed": FAILED,
     "ToolNotStarted": ERROR,
     "NotEnforcedError": REFUSED,
+    "CancelledOnPageError": CANCELLED,
 }
 """The error types of a call that passed every check. Their messages may contain output."""
 _NOTES = (
@@ -99,7 +106,7 @@ class Recorder:
         self._reported = False
         self._program: Caller | None = None
         self._caller: tuple[Caller | None, str] = (None, "")
-        self._project = str(preparer.context.project_path)
+        self.project = str(preparer.context.project_path)
         self._chains: dict[str, _KnownChain] = BoundedDict()
 
     def begin(
@@ -148,7 +155,7 @@ class Recorder:
         tool = chain[0].item_id
         known = self._chains.get(tool)
         if known is None or known.chain is not chain:
-            known = self._chains[tool] = _KnownChain(chain, self._project)
+            known = self._chains[tool] = _KnownChain(chain, self.project)
         return known
 
     def called_by(self, caller: Caller) -> str:
@@ -165,7 +172,7 @@ class Recorder:
 
     def unknown(self, item_id: str) -> str:
         """The fields of a call whose chain could not be built, as JSON without braces."""
-        return fragment_of({"item": item_id, "project": self._project})
+        return fragment_of({"item": item_id, "project": self.project})
 
 
 class _KnownChain:
@@ -244,6 +251,8 @@ class Recording:
         self._clock = time.perf_counter()
         self.call: PreparedCall | None = None
         """What runs, once it is known."""
+        self.outcome = CANCELLED
+        """One of the outcomes, once the call has ended."""
         self._result: Any = None
         self._ms: dict[str, float] = {}
 
@@ -272,6 +281,7 @@ class Recording:
         """Append the record, and return the result with the id of the run in its metadata."""
         metadata = result.metadata
         fields = self._outcome(result)
+        self.outcome = fields["outcome"]
         fields["chain"] = chain
         if confinement := metadata.get("confinement"):
             fields["enforced"] = confinement["enforced"]
@@ -289,6 +299,20 @@ class Recording:
     def cancelled(self, chain: Sequence[ChainElement]) -> None:
         """Append the record of a call that was cancelled or interrupted."""
         self._recorder.finish(self, {"outcome": CANCELLED, "chain": chain})
+
+    def described(self) -> dict[str, Any]:
+        """What a page shows of the call while it runs. Secrets are masked as in the record."""
+        caller, call = self.caller, self.call
+        values: Mapping[str, Any] = {}
+        if call is not None:
+            values = self._recorder.known(call.chain).secrets.masked(call.parameters)
+        return {
+            "item": self.item_id if call is None else call.chain[0].item_id,
+            "client": caller.client or caller.program,
+            "kind": caller.kind,
+            "project": self._recorder.project,
+            "parameters": values,
+        }
 
     def line(self, fields: dict[str, Any], settings: HistorySettings) -> tuple[str, bytes]:
         """Return the id of the run, and its record as a line."""
@@ -313,7 +337,7 @@ class Recording:
         keeps = settings.keeps_output(item)
         if not keeps:
             if "autopsy" in fields:
-                fields["autopsy"] = _without_output(fields["autopsy"])
+                fields["autopsy"] = without_output(fields["autopsy"])
             if "denials" in fields:
                 # A path or a host was read from the output.
                 fields["denials"] = [
@@ -378,11 +402,3 @@ def _parameters(given: Any, secrets: Secrets, *, keeps: bool) -> dict[str, Any]:
     if keeps:
         described["values"] = masked
     return described
-
-
-def _without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:
-    """What the processes waited for, without what they printed and the values in their stacks."""
-    kept = ("pid", "parent", "command", "state", "cpu_seconds", "memory_bytes", "waits_for")
-    processes = [{name: one[name] for name in kept if name in one} for one in autopsy["processes"]]
-    rest = {name: value for name, value in autopsy.items() if name not in ("processes", "output")}
-    return {**rest, "processes": processes}

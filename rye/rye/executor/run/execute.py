@@ -92,7 +92,7 @@ class PrimitiveExecutor:
         """
         self.context = context or Context.from_machine(project_path, user_space, system_space)
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
-        self._recorder = Recorder(self._preparer, moves=True, spool=spool)
+        self._recorder = Recorder(self._preparer, spool, moves=spool is None)
         self.announcer = Announcer(self.context.user_space)
         """Shows calls that last to the pages of the user."""
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)

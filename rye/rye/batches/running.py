@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rye.batches.backends.local import LocalBackend
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.original import has_changed, original_tool
 from rye.batches.plan import may_repeat, remaining, retries_of
@@ -17,6 +16,8 @@ from rye.errors import BatchError
 from rye.recording.record import Caller
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from rye.batches.backends import Backend
     from rye.batches.folder import BatchFolder
     from rye.batches.records import BatchResult
@@ -28,9 +29,29 @@ CALLER = Caller(kind="batch")
 _RECEIPTS_AT_ONCE = 1000
 
 
+def backend_of(item_id: str, context: Context, options: Mapping[str, Any]) -> Backend:
+    """Where the calls of a batch with these options run."""
+    if options.get("on") == "ray":
+        from rye.batches.backends.ray_backend import RayBackend
+
+        return RayBackend(
+            item_id,
+            context,
+            jobs=options.get("jobs"),
+            timeout=options.get("timeout"),
+            env=options.get("env") or (),
+            insecure=bool(options.get("insecure")),
+        )
+    from rye.batches.backends.local import LocalBackend
+
+    return LocalBackend(
+        item_id, context, jobs=options.get("jobs"), timeout=options.get("timeout"), caller=CALLER
+    )
+
+
 async def run_folder(
     folder: BatchFolder,
-    backend: LocalBackend,
+    backend: Backend,
     context: Context,
     *,
     rerun_unknown: bool,
@@ -45,7 +66,7 @@ async def run_folder(
     manifest = folder.manifest()
     tool, closure, space = manifest["tool"], manifest["closure"], manifest["space"]
     with ExitStack() as resources:
-        if isinstance(backend, LocalBackend) and await _changed(tool, closure, context):
+        if await _changed(tool, closure, context):
             stored = original_tool(tool, closure, space, context)
             backend.verified = resources.enter_context(stored)
         await backend.open()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +40,31 @@ class _Run(click.Command):
         return ["[CALLS]", "[OPTIONS]"]
 
 
+def _on_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say where the calls run."""
+    options = (
+        click.option("--on", type=click.Choice(["local", "ray"]), help="Where the calls run."),
+        click.option(
+            "--env", metavar="NAME", multiple=True, help="Send this variable to the workers."
+        ),
+        click.option(
+            "--insecure", is_flag=True, help="Use a cluster that needs no authentication."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.group(cls=_Batch)
 def command() -> None:
-    """Call one tool many times, on this machine.
+    """Call one tool many times, on this machine or on a Ray cluster.
 
     \b
     Examples:
       rye batch rye/bash/bash calls.jsonl --out results.jsonl
       rye batch rye/fs/read --each 'path=docs/**/*.md'
+      rye batch rye/bash/bash calls.jsonl --on ray
       rye batch status DIR
       rye batch resume DIR
       rye batch show DIR --failed
@@ -90,6 +107,7 @@ def command() -> None:
 @click.option(
     "--receipts", type=click.Choice(["signed"]), help="Sign a receipt of every call with your key."
 )
+@_on_cluster
 @click.option("--sync", is_flag=True, help="Survive a power cut, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print progress as JSON lines.")
 @click.pass_obj
@@ -109,7 +127,7 @@ def run(
     """Call TOOL once for each line of CALLS, an object of parameters, or {"id", "parameters"}."""
     from rye.batches.folder import BatchFolder
     from rye.batches.plan import create
-    from rye.batches.running import new_folder
+    from rye.batches.running import backend_of, new_folder
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
@@ -120,7 +138,7 @@ def run(
         raise click.UsageError("--out is the file of the calls; choose another")
 
     async def body() -> Summary:
-        backend = _backend(item_id, context, options)
+        backend = backend_of(item_id, context, options)
         try:
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
@@ -136,10 +154,13 @@ def run(
 
 @command.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@_on_cluster
 @click.option("--rerun-unknown", is_flag=True, help="Run calls again that may have run.")
 @click.option("--json", "as_json", is_flag=True, help="Print progress as JSON lines.")
 @click.pass_obj
-def resume(invocation: Invocation, *, folder: Path, rerun_unknown: bool, as_json: bool) -> None:
+def resume(
+    invocation: Invocation, /, *, folder: Path, rerun_unknown: bool, as_json: bool, **cluster: Any
+) -> None:
     """Run the calls of a batch that have no result yet.
 
     \b
@@ -147,14 +168,20 @@ def resume(invocation: Invocation, *, folder: Path, rerun_unknown: bool, as_json
       rye batch resume ~/.ai/batches/01k2
     """
     from rye.batches.folder import BatchFolder
+    from rye.batches.running import backend_of
 
     context = invocation.context
     manifest = BatchFolder(folder).manifest()
-    options = manifest["options"]
+    options = {
+        **manifest["options"],
+        **{name: value for name, value in cluster.items() if value},
+        # Accepted for the cluster of then, which need not be this one.
+        "insecure": cluster["insecure"],
+    }
     where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
 
     async def body() -> Summary:
-        backend = _backend(manifest["tool"], context, options)
+        backend = backend_of(manifest["tool"], context, options)
         try:
             return await _run(where, backend, context, rerun_unknown=rerun_unknown, as_json=as_json)
         finally:
@@ -218,15 +245,6 @@ def show(folder: Path, failed: bool) -> None:
     for one in where.results(in_order=in_order):
         if not failed or one["outcome"] not in ("ok", "skipped"):
             print_json(one, indent=None)
-
-
-def _backend(item_id: str, context: Context, options: dict[str, Any]) -> Any:
-    from rye.batches.backends.local import LocalBackend
-    from rye.batches.running import CALLER
-
-    return LocalBackend(
-        item_id, context, jobs=options.get("jobs"), timeout=options.get("timeout"), caller=CALLER
-    )
 
 
 async def _run(

@@ -29,8 +29,15 @@ class _Batch(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in _COMMANDS and args[0] not in ("-h", "--help"):
-            args = ["run", *args]
+            args = ["TOOL", *args]
         return super().parse_args(ctx, args)
+
+
+class _Run(click.Command):
+    """Its name is the place of its first argument."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - of click
+        return ["[CALLS]", "[OPTIONS]"]
 
 
 def _on_cluster(command: Callable[..., None]) -> Callable[..., None]:
@@ -61,10 +68,12 @@ def command() -> None:
       rye batch status DIR
       rye batch resume DIR
       rye batch show DIR --failed
+
+    `rye batch TOOL --help` lists the options of a new batch.
     """
 
 
-@command.command("run", hidden=True)
+@command.command("TOOL", cls=_Run, hidden=True)
 @click.argument("item_id", metavar="TOOL", shell_complete=complete_item)
 @click.argument("calls", metavar="[CALLS]", required=False, type=click.Path(path_type=Path))
 @click.option("--each", "pattern", metavar="NAME=GLOB", help="One call for each matching file.")
@@ -201,6 +210,7 @@ def status(folder: Path, as_json: bool) -> None:
         print_json(
             {
                 **manifest,
+                "running": where.is_running(),
                 "ended": state.ended,
                 "in_doubt": state.in_doubt,
                 "outcomes": dict(outcomes),
@@ -210,8 +220,12 @@ def status(folder: Path, as_json: bool) -> None:
     echo(f"{plain(manifest['tool'])}: {state.ended} of {state.total} calls have a result")
     for outcome, count in sorted(outcomes.items()):
         echo(f"  {outcome:<8} {count}")
+    running = where.is_running()
     if state.in_doubt:
-        echo(f"  {state.in_doubt} started and have no result: running, or interrupted")
+        doubt = "running now" if running else "interrupted; each may or may not have run"
+        echo(f"  {state.in_doubt} started and have no result: {doubt}")
+    if state.ended < state.total and not running:
+        echo(f"go on with: rye batch resume {shlex.quote(str(folder))}")
 
 
 @command.command()
@@ -246,6 +260,8 @@ async def _run(
 
     where.open()
     try:
+        if rerun_unknown:
+            where.forget_unknown()
         options = where.manifest()["options"]
         if options.get("out"):
             in_order = options.get("order") == "input"
@@ -283,10 +299,15 @@ def _end(summary: Summary, where: BatchFolder, *, as_json: bool) -> None:
     print_summary(summary, as_json=as_json)
     for note in summary.notes:
         print_error(note)
-    if summary.stopped or summary.done < summary.total:
+    if summary.done < summary.total:
         reason = summary.stopped or "not all calls have a result"
         print_error(f"{reason}; go on with: rye batch resume {shlex.quote(str(where.path))}")
-    if summary.stopped == "interrupted":
-        raise click.exceptions.Exit(130)
-    if summary.failures or summary.done < summary.total:
+        if summary.stopped == "interrupted":
+            raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(1)
+    if unknown := summary.outcomes["unknown"]:
+        calls = "1 call" if unknown == 1 else f"{unknown} calls"
+        again = f"rye batch resume {shlex.quote(str(where.path))} --rerun-unknown"
+        print_error(f"{calls} may or may not have run; to run them again: {again}")
+    if summary.failures:
         raise click.exceptions.Exit(1)

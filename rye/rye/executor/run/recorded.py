@@ -89,11 +89,11 @@ _NO_PARAMETERS = digest(b"{}")
 class Recorder:
     """Records the calls of one executor."""
 
-    def __init__(self, preparer: Preparer, *, moves: bool = False) -> None:
+    def __init__(self, preparer: Preparer, spool: Spool | None = None, *, moves: bool) -> None:
         """``moves`` is for a long-lived program: it moves its lines into the database, too."""
         self._preparer = preparer
         self._config = HistoryConfig(preparer.context, preparer.library.disk_cache)
-        self._spool = Spool(history_folder(preparer.context.user_space))
+        self._spool = spool or Spool(history_folder(preparer.context.user_space))
         self._writer: Writer | None = None
         if moves:
             from rye.recording.writer import Writer

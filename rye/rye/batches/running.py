@@ -6,7 +6,6 @@ import asyncio
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye.batches.backends.local import LocalBackend
@@ -168,12 +167,3 @@ def _retries(options: dict[str, Any], repeats: bool) -> int:
             hint="pass --retry-unsafe if it may",
         )
     return retries
-
-
-def new_folder(context: Context) -> Path:
-    """A folder for a new batch, in the user's space."""
-    import time
-
-    from rye.recording.run_ids import new_run_id
-
-    return context.user_space / ".ai" / "batches" / new_run_id(int(time.time() * 1000))

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from rye.context import Context
 from rye.live.seen import SeenRuns
+from rye.ui.batch_readings import Readings
 from rye.ui.calls import Calls
 from rye.ui.checkup import Checkups
 
@@ -34,6 +35,8 @@ class Site:
         """The calls under way, and those that ended while the page ran."""
         self.calls = Calls(context, self.live)
         """Starts calls."""
+        self.batches = Readings()
+        """What was read of batches."""
         self.checkups = Checkups(context)
         """What ``rye doctor`` finds."""
         self._catalogue: Catalogue | None = None

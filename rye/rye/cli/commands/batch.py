@@ -99,8 +99,8 @@ def run(
 ) -> None:
     """Call TOOL once for each line of CALLS, an object of parameters, or {"id", "parameters"}."""
     from rye.batches.folder import BatchFolder
+    from rye.batches.known import new_folder, remember
     from rye.batches.plan import create
-    from rye.batches.running import new_folder
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
@@ -116,6 +116,7 @@ def run(
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
             create(where, _lines(calls, pattern), backend.verified, options, skip_bad=skip_bad)
+            remember(where.path, context)
             if not as_json:
                 echo(f"batch {where.path}", err=True)
             return await _run(where, backend, context, rerun_unknown=False, as_json=as_json)

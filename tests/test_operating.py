@@ -61,5 +61,5 @@ def test_the_page_lists_the_fields_of_the_log() -> None:
     class Caller:
         client, token_name = "", ""
 
-    line = json.loads(CallEntry(cast("Request", Caller()), "it").line(0))
+    line = json.loads(CallEntry(cast("Request", Caller()), "it", exists=True).line(0))
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(line)

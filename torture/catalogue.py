@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torture import (
     bad_http,
+    batch_deaths,
     blocking_calls,
     caller_death,
     cancelling,
@@ -100,6 +101,20 @@ FAULTS = (
         run=caller_death.killed,
         quick=4,
         long=50,
+    ),
+    Scenario(
+        name="batch-driver-killed",
+        what="SIGKILLs of rye batch, each followed by a resume",
+        run=batch_deaths.driver_killed,
+        quick=3,
+        long=200,
+    ),
+    Scenario(
+        name="batch-helper-killed",
+        what="SIGKILLs of the helper of rye batch, calls in flight",
+        run=batch_deaths.helper_killed,
+        quick=3,
+        long=200,
     ),
     Scenario(
         name="cancelled",

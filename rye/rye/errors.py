@@ -43,10 +43,13 @@
     ├── ApprovalError               a call of an agent that the user has not allowed
     │   ├── DeclinedError           the user was asked, and did not agree
     │   └── NobodyToAskError        a tool that needs a user, and there is nobody to ask
+    ├── CancelledOnPageError        the user cancelled the call on the page
     ├── BusyError                   a server that is stopping, or runs as many calls as it may
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
+    ├── BatchError                  a batch that cannot be started, resumed or read
+    │   └── ClusterError            a cluster that cannot be used for a batch
     ├── SettingsError               a section of the user's config that cannot be used
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
@@ -306,6 +309,10 @@ class BatchError(RyeError):
     decided_by_user = False
 
 
+class ClusterError(BatchError):
+    """A cluster that cannot be used for a batch."""
+
+
 class ApprovalError(RyeError):
     """A call of an agent that the user's rules forbid, or that nobody could be asked about."""
 
@@ -320,6 +327,12 @@ class DeclinedError(ApprovalError):
 
 class NobodyToAskError(ApprovalError):
     """A tool declares ``needs_user``, and nobody can be asked."""
+
+    decided_by_user = False
+
+
+class CancelledOnPageError(RyeError):
+    """The user cancelled the call on the page ``rye ui``."""
 
     decided_by_user = False
 

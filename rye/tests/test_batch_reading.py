@@ -173,17 +173,30 @@ def test_another_batch_in_the_same_folder_is_read_from_its_beginning(tmp_path: P
     assert reading.outcomes == {"failed": 1}
 
 
+def test_results_that_a_resume_takes_back_are_not_counted(tmp_path: Path) -> None:
+    folder = written(tmp_path / "b", 10)
+    add(folder, result(1), result(2, "unknown", error="interrupted", run_id=None))
+    reading = Reading(folder.path, 10)
+    assert reading.advance(10)
+    folder.open()
+    folder.forget_unknown()
+    folder.close()
+    assert reading.advance(10)
+    assert reading.outcomes == {"ok": 1}
+    assert reading.in_doubt == 1
+
+
 def test_a_running_batch_is_known_by_its_lock_and_looking_does_not_disturb_it(
     tmp_path: Path,
 ) -> None:
     folder = written(tmp_path / "b", 10)
-    assert not folder.is_running
+    assert not folder.is_running()
     folder.open()
-    assert BatchFolder(folder.path).is_running
+    assert BatchFolder(folder.path).is_running()
     folder.close()
-    assert not folder.is_running
+    assert not folder.is_running()
     for _ in range(100):
-        assert not BatchFolder(folder.path).is_running
+        assert not BatchFolder(folder.path).is_running()
         folder.open()
         folder.close()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from histories import records
 from mcp.types import CallToolResult, ElicitResult
 from mcp_session import HANDSHAKE, connected, over_http, text_of
 from processes import wait_until
@@ -77,10 +78,12 @@ def test_calls_beyond_the_limit_wait_and_further_ones_are_refused(
     refused, *served = asyncio.run(run())
     assert refused.is_error
     assert text_of(refused) == (
-        "the server is busy: at most 1 calls run at once, and as many wait; call again later"
+        "the server is busy: at most 1 call runs at once, and as many wait; call again later"
     )
     assert [text_of(one).strip() for one in served] == ["done", "done"]
-    assert sorted(line["outcome"] for line in lines_of(tmp_path / "log")) == ["busy", "ok", "ok"]
+    logged = [(line["item"], line["outcome"]) for line in lines_of(tmp_path / "log")]
+    # Nobody has looked whether there is such an item.
+    assert logged == [(None, "busy"), ("held", "ok"), ("held", "ok")]
 
 
 def test_a_call_that_waits_for_the_user_does_not_keep_others_from_running(
@@ -148,6 +151,30 @@ def test_the_log_has_a_line_for_each_call_and_no_values(project: Project, tmp_pa
     assert lines[0]["run_id"]
     assert lines[0]["bytes_out"] > len("hunter2")
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_the_line_of_a_cancelled_call_names_its_tool_and_its_record(
+    project: Project, tmp_path: Path, *, recorded: bool
+) -> None:
+    project.settings(history={"enabled": recorded})
+    held(project, tmp_path)
+    log = tmp_path / "log"
+
+    async def run() -> None:
+        settings = ServerSettings(log=str(log))
+        async with connected(project, HANDSHAKE, settings) as client, asyncio.timeout(SECONDS):
+            call = asyncio.create_task(client.call_tool("execute", {"item_id": "held"}))
+            await asyncio.to_thread(wait_until, (tmp_path / "up").exists, "the call")
+            call.cancel()
+            await asyncio.wait([call])
+            await asyncio.to_thread(wait_until, lambda: log.stat().st_size > 0, "its line")
+
+    asyncio.run(run())
+    (line,) = lines_of(log)
+    assert (line["item"], line["outcome"]) == ("held", "cancelled")
+    expected = [record["id"] for record in records(project)] if recorded else [None]
+    assert [line["run_id"]] == expected
 
 
 def test_a_log_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:

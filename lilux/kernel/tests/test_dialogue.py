@@ -179,6 +179,7 @@ class Beside:
         self.reading, self.writing = os.pipe()
         os.set_blocking(self.reading, False)
         self.served = 0
+        self.due: float | None = None
 
     def wanted(self) -> list[tuple[int, int]]:
         return [(self.reading, select.POLLIN)]

@@ -81,7 +81,7 @@ class Reading:
         self._count = count
         self._journal_at = self._results_at = 0
         self._rest = b""
-        self._identity: tuple[int, int] | None = None
+        self._files: dict[str, tuple[int, ...]] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -137,15 +137,15 @@ class Reading:
         return self._read_journal(until) and self._read_results(until)
 
     def _begin_again_if_replaced(self) -> None:
-        """Forget everything if the folder has another batch by now."""
-        try:
-            status = (self._path / "journal").stat()
-        except OSError:
-            return
-        identity = (status.st_dev, status.st_ino)
-        if self._identity not in (None, identity) or status.st_size < self._journal_at:
-            self._begin()
-        self._identity = identity
+        """Forget everything if the files are others by now: a resume may replace the results."""
+        read = {"journal": self._journal_at, "results.jsonl": self._results_at}
+        files = {name: _identity(self._path / name) for name in read}
+        for name, known in self._files.items():
+            now = files[name]
+            if now[:2] != known[:2] or now[2] < read[name]:
+                self._begin()
+                break
+        self._files = {name: one for name, one in files.items() if one}
 
     def _read_journal(self, until: float) -> bool:
         started, count = self.started, self._count
@@ -236,6 +236,15 @@ def _text(line: bytes, name: str) -> str:
     except ValueError:
         return ""
     return value if isinstance(value, str) else ""
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """The device, the inode and the size of a file; empty if it is missing."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size
 
 
 def _size(path: Path) -> int:

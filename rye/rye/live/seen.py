@@ -97,7 +97,6 @@ class SeenRun:
         """Milliseconds since 1970."""
         self.project = ""
         self.parameters: Mapping[str, Any] = {}
-        self.is_batch = False
         self.stdout = SeenOutput()
         self.stderr = SeenOutput()
         self.pid = 0

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from rye.errors import HistoryError
 from rye.executor.caches import BoundedDict
 from rye.mcp.callers import caller_of
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from rye.context import Context
     from rye.executor.run.result import ExecutionResult
     from rye.history.signing import ReceiptSigner
+    from rye.mcp.call_log import CallEntry
     from rye.mcp.request import Request
     from rye.recording.record import Caller
+    from rye.recording.settings import HistoryConfig
 
 _logger = logging.getLogger("rye.mcp")
 
@@ -31,6 +34,7 @@ class Accounting:
         self._receipts = receipts
         self._signer: ReceiptSigner | None = None
         self._signing: asyncio.Task[None] | None = None
+        self._history: HistoryConfig | None = None
         self._shown: dict[str, str] = BoundedDict()
 
     def show(self, entry: CatalogueEntry) -> None:
@@ -43,6 +47,21 @@ class Accounting:
     def caller(self, request: Request, item_id: str) -> Caller:
         """Return who makes a call."""
         return caller_of(request, self._shown.get(item_id, ""))
+
+    def run_id(self, entry: CallEntry | None, *, dry_run: bool) -> str:
+        """Return the id for the record of a call that is logged; empty if it gets none."""
+        if entry is None or dry_run:
+            return ""
+        if self._history is None:
+            from rye.recording.settings import HistoryConfig
+
+            self._history = HistoryConfig(self._context)
+        try:
+            enabled = self._history.current().enabled
+        except HistoryError:
+            # Then the history uses its defaults.
+            enabled = True
+        return entry.begins_run() if enabled else ""
 
     def note(self, result: ExecutionResult) -> None:
         """Sign a receipt of the call soon, if the server does that; log a missing record."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rye.errors import ParameterError
 from rye.executor.run.recorded import OUTCOME_OF_ERROR
 from rye.recording.record import CANCELLED, ERROR, OK, REFUSED, utc_text
+from rye.recording.run_ids import new_run_id
 
 if TYPE_CHECKING:
     from rye.executor.run.result import ExecutionResult
@@ -19,21 +20,32 @@ if TYPE_CHECKING:
 
 BUSY = "busy"
 
-# With these errors the id is a text of the client, not the name of an item.
-_NOT_AN_ITEM = frozenset({"ItemNotFoundError", "ItemIdError"})
+# With these errors the id is a text of the client, and perhaps not the name of an item.
+_NOT_AN_ITEM = frozenset({"ItemNotFoundError", "ItemIdError", "BusyError"})
 _logger = logging.getLogger("rye.mcp")
 
 
 class CallEntry:
     """One call on its way to its line."""
 
-    def __init__(self, request: Request, item: str) -> None:
+    def __init__(self, request: Request, item: str, *, exists: bool) -> None:
+        """Without ``exists``, ``item`` is a text of the client until the call says otherwise."""
         self._request = request
-        self._item: str | None = item
+        self._asked = item
+        self._item = item if exists else None
         self._started = time.time_ns() // 1_000_000
         self._clock = time.perf_counter()
         self._run_id: str | None = None
         self._outcome = CANCELLED
+
+    def begins_run(self) -> str:
+        """Return a new id for the run, which is in the line even if the call is cancelled."""
+        self._run_id = new_run_id(self._started)
+        return self._run_id
+
+    def found(self, item_id: str) -> None:
+        """Note the full id of the tool that is called."""
+        self._item = item_id
 
     def ended(self, result: ExecutionResult) -> None:
         """Note how the tool ended."""
@@ -43,7 +55,7 @@ class CallEntry:
         else:
             self._failed(str(result.metadata.get("error_type")))
         if result.chain:
-            self._item = str(result.chain[0].get("item_id", self._item))
+            self.found(str(result.chain[0]["item_id"]))
 
     def succeeded(self) -> None:
         """Note that a built-in tool has returned its result."""
@@ -71,8 +83,8 @@ class CallEntry:
     def _failed(self, kind: str) -> None:
         import rye.errors
 
-        if kind in _NOT_AN_ITEM:
-            self._item = None
+        if kind not in _NOT_AN_ITEM:
+            self._item = self._item or self._asked
         if kind == "BusyError":
             self._outcome = BUSY
         else:

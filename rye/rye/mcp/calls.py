@@ -135,7 +135,7 @@ class Calls:
                 entry.succeeded()
             return result
 
-        return await self._logged(request, name, work)
+        return await self._logged(request, name, work, exists=True)
 
     async def _begin(
         self, request: Request, params: CallToolParams, arguments: Mapping[str, Any]
@@ -147,7 +147,8 @@ class Calls:
                 with self._gate.place() as place:
                     return await self._execute(call, entry, place, **arguments)
 
-            return await self._logged(call, str(arguments["item_id"]), run)
+            item = str(arguments["item_id"])
+            return await self._logged(call, item, run, exists=params.name != EXECUTE)
 
         return await self.running.begin(request, params, work)
 
@@ -156,13 +157,15 @@ class Calls:
         request: Request,
         item: str,
         work: Callable[[CallEntry | None], Awaitable[CallToolResult]],
+        *,
+        exists: bool,
     ) -> CallToolResult:
         """Return what ``work`` returns, or its error as content, and log the call."""
         if self._log is None:
             return await work(None)
         from rye.mcp.call_log import CallEntry
 
-        entry = CallEntry(request, item)
+        entry = CallEntry(request, item, exists=exists)
         result: CallToolResult | None = None
         try:
             result = await work(entry)
@@ -210,7 +213,8 @@ class Calls:
                 on_output=notifier.on_output if notifier.wanted else None,
                 listener=ClientListener(call, notifier),
                 caller=self.accounting.caller(call, item_id),
-                approve=lambda prepared: self._approve(call, place, prepared),
+                approve=lambda prepared: self._approve(call, entry, place, prepared),
+                run_id=self.accounting.run_id(entry, dry_run=dry_run),
             )
         self.accounting.note(result)
         if entry is not None:
@@ -235,8 +239,12 @@ class Calls:
             output_text, self.outputs, **arguments, budget=budget - _NOTE_ROOM
         )
 
-    async def _approve(self, call: OpenCall, place: Place, prepared: PreparedCall) -> bool:
+    async def _approve(
+        self, call: OpenCall, entry: CallEntry | None, place: Place, prepared: PreparedCall
+    ) -> bool:
         """Wait for the user, if a rule says so, and for the turn of the call."""
+        if entry is not None:
+            entry.found(prepared.chain[0].item_id)
         if self._approver is None:
             from rye.mcp.approval.approver import Approver
 

@@ -24,7 +24,8 @@ class Gate:
     def enter(self) -> None:
         """Count a call. Raises ``BusyError`` if too many are running and waiting."""
         if self._limit is not None and self._inside >= 2 * self._limit:
-            limit = f"{self._limit} calls run at once, and as many wait"
+            calls = "call runs" if self._limit == 1 else "calls run"
+            limit = f"{self._limit} {calls} at once, and as many wait"
             raise BusyError(f"the server is busy: at most {limit}", hint="call again later")
         self._inside += 1
 

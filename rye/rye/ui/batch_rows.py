@@ -57,7 +57,7 @@ def batch_row(
     """Read a batch on, and return its row."""
     total = int(manifest["calls"])
     # Before the results: a batch that has ended since then is complete.
-    running = BatchFolder(path).is_running
+    running = BatchFolder(path).is_running()
     with readings.look(path, total, seconds) as look:
         return row_of(name, path, manifest, look, running=running)
 

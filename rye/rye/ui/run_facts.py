@@ -152,5 +152,10 @@ def _parameters(parameters: Mapping[str, Any]) -> str:
     if values is None:
         digest = parameters.get("sha256")
         return f"not kept; SHA-256 {digest}" if digest else ""
+    return values_text(values)
+
+
+def values_text(values: Mapping[str, Any]) -> str:
+    """Return parameters as JSON, without the secret ones."""
     shown = {name: "(secret)" if one == SECRET else one for name, one in values.items()}
     return json.dumps(shown, ensure_ascii=False)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from rye.context import Context
+from rye.live.folder import PresentPage
 from rye.live.seen import SeenRuns
+from rye.live.watch import Watch
 from rye.ui.batch_readings import Readings
 from rye.ui.calls import Calls
 from rye.ui.checkup import Checkups
@@ -35,6 +37,7 @@ class Site:
         """The calls under way, and those that ended while the page ran."""
         self.calls = Calls(context, self.live)
         """Starts calls."""
+        self._watch = Watch(context.user_space, self.live)
         self.batches = Readings()
         """What was read of batches."""
         self.checkups = Checkups(context)
@@ -47,8 +50,13 @@ class Site:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Watch calls and run tools during the block. All calls of the page have ended after it."""
-        async with self.calls.running():
-            yield
+        page = PresentPage(self.context.user_space) if self.may_run else None
+        try:
+            async with self._watch.running(), self.calls.running():
+                yield
+        finally:
+            if page is not None:
+                page.close()
 
     @contextmanager
     def catalogue(self) -> Iterator[Catalogue]:

@@ -31,10 +31,16 @@ if TYPE_CHECKING:
 
 START_SECONDS = 60.0
 _MAX_PAGES = 100
+_TOKEN_STATUSES = (401, 403)
+_LISTENING_SINCE = "2026-07-28"
 
 
 class UpstreamError(Exception):
-    """The server cannot be reached, or breaks the protocol. The message names neither values."""
+    """The server cannot be reached, or breaks the protocol. The message has no values."""
+
+
+class TokenError(UpstreamError):
+    """The server requires another token."""
 
 
 class UpstreamResult(Record, frozen=True):
@@ -67,6 +73,15 @@ class UpstreamSession:
         self._callers = callers
         self._job = job
         self._definitions: dict[str, ToolDefinition] | None = None
+        self._changes = 0
+        tools = client.server_capabilities.tools
+        # A client of 2026-07-28 is told about changes only while it listens.
+        self._must_listen = (
+            client.protocol_version >= _LISTENING_SINCE
+            and tools is not None
+            and bool(tools.list_changed)
+        )
+        self._listening = False
 
     @property
     def lost(self) -> bool:
@@ -82,9 +97,12 @@ class UpstreamSession:
         return _reason(error, self._job)
 
     async def definitions(self) -> dict[str, ToolDefinition]:
-        """The tools that the server offers now; asked again after it said that they changed."""
-        if self._definitions is None:
+        """The tools that the server offers now; asked again after it said that they changed, and
+        each time if it could not say so.
+        """
+        if self._definitions is None or (self._must_listen and not self._listening):
             found: dict[str, ToolDefinition] = {}
+            changes = self._changes
             cursor: str | None = None
             for _ in range(_MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
@@ -94,12 +112,28 @@ class UpstreamSession:
                 cursor = page.next_cursor
                 if not cursor:
                     break
+            if changes != self._changes:
+                return found
             self._definitions = found
         return self._definitions
 
     def forget_definitions(self) -> None:
         """The server's tools have changed."""
         self._definitions = None
+        self._changes += 1
+
+    async def follow_changes(self) -> None:
+        """Forget the definitions after each change, until the server stops saying so."""
+        if not self._must_listen:
+            return
+        # A server that does not keep its promise is asked before each call.
+        with suppress(Exception):
+            async with self._client.listen(tools_list_changed=True) as changes:
+                self.forget_definitions()
+                self._listening = True
+                async for _ in changes:
+                    self.forget_definitions()
+        self._listening = False
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], pinned: str, caller: Caller
@@ -143,6 +177,7 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
 
     callers: list[Caller] = []
     sessions: list[UpstreamSession] = []
+    statuses: list[int] = []
     job: ServerJob | None = None
 
     def log(line: str) -> None:
@@ -167,7 +202,9 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
 
     async with AsyncExitStack() as stack:
         if "url" in server:
-            http = await stack.enter_async_context(_http_client(server.get("headers") or {}))
+            http = await stack.enter_async_context(
+                _http_client(server.get("headers") or {}, statuses.append)
+            )
             transport: Any = streamable_http_client(str(server["url"]), http_client=http)
         else:
             job = ServerJob(server, log)
@@ -175,6 +212,7 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
         client = Client(
             transport,
             logging_callback=on_log,
+            log_level="info",
             message_handler=on_message,
             elicitation_callback=on_ask,
         )
@@ -184,10 +222,17 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
         except TimeoutError:
             raise UpstreamError(f"it did not answer within {START_SECONDS:.0f} s") from None
         except Exception as error:  # noqa: BLE001 - the client raises whatever went wrong
+            if status := next((one for one in statuses if one in _TOKEN_STATUSES), None):
+                raise TokenError(f"it requires a valid token (status {status})") from None
             raise UpstreamError(_reason(error, job)) from None
         session = UpstreamSession(client, callers, job)
         sessions.append(session)
-        yield session
+        following = asyncio.create_task(session.follow_changes())
+        try:
+            yield session
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
 
 
 class KeptServer:
@@ -265,10 +310,19 @@ def _reason(error: BaseException, job: ServerJob | None) -> str:
 
 
 @asynccontextmanager
-async def _http_client(headers: Mapping[str, str]) -> AsyncIterator[Any]:
+async def _http_client(
+    headers: Mapping[str, str], on_status: Callable[[int], None]
+) -> AsyncIterator[Any]:
     import httpx2
 
+    async def note(response: Any) -> None:
+        # The client of the SDK does not say why a server refuses it.
+        if response.is_error:
+            on_status(response.status_code)
+
     async with httpx2.AsyncClient(
-        headers=dict(headers), timeout=httpx2.Timeout(30, read=300)
+        headers=dict(headers),
+        timeout=httpx2.Timeout(30, read=300),
+        event_hooks={"response": [note]},
     ) as http:
         yield http

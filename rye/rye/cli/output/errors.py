@@ -27,6 +27,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (rye.errors.ApprovalError, TRUST),
     (rye.errors.ReceiptError, TRUST),
     (rye.errors.LockError, LOCK),
+    (rye.errors.CancelledOnPageError, INTERRUPTED),
 )
 
 

@@ -19,19 +19,21 @@ from lilux.sha256 import prefer_interpreter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import Any, Protocol, Self
 
     from rye.context import Context
     from rye.executor.chain.snapshot import Snapshot
     from rye.executor.config.build import ExecutionConfig
+    from rye.executor.run.announcement import Announcement
     from rye.executor.run.channel import Listener
     from rye.executor.run.confine import Widening
     from rye.executor.run.originals import NamingOutput
     from rye.executor.run.prepare import PreparedCall, Preparer
-    from rye.executor.run.recorded import Recorder
+    from rye.executor.run.recorded import Recorder, Recording
     from rye.executor.run.result import ExecutionResult
+    from rye.items.element import ChainElement
     from rye.recording.record import Caller
 
     OnOutput = Callable[[str, str], None]
@@ -98,6 +100,7 @@ class BlockingExecutor:
         self._preparer = preparer
         self._recorder: Recorder | None = None
         self._seen: tuple[str, Snapshot] | None = None
+        self._announcement: Announcement | None = None
 
     def __enter__(self) -> Self:
         prefer_interpreter()
@@ -195,7 +198,7 @@ class BlockingExecutor:
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
                 source = stdin() if stdin is not None and reads_stdin(call.chain) else None
                 require_user(call.chain[0], listener if source is None else None)
-                ran = named(self._run(call.config, output, listener, source), call)
+                ran = named(self._run(call.config, output, listener, source, recording), call)
                 if output is not None:
                     output.end()
                 recording.ran(ran)
@@ -210,12 +213,12 @@ class BlockingExecutor:
             on_step("until the error")
             outcome = failure_of(error)
         except BaseException:  # an interrupt
-            if recording is not None:
-                recording.cancelled(preparation.chain)
+            self._cancelled(recording, preparation.chain)
             raise
         result = result_of(outcome, preparation.chain, preparation.closure, started)
         if recording is not None:
             result = recording.finished(result, preparation.chain)
+            self._withdraw(result.error or "")
         parts.flush()
         on_step("finish")
         return result
@@ -226,6 +229,17 @@ class BlockingExecutor:
 
         found = missing_parts(result.metadata)
         return [] if found and self._parts().confining.accepts_unenforced else found
+
+    def _cancelled(self, recording: Recording | None, chain: Sequence[ChainElement]) -> None:
+        if recording is not None:
+            recording.cancelled(chain)
+            self._withdraw("")
+
+    def _withdraw(self, error: str) -> None:
+        """Tell pages that the call has ended, and was recorded."""
+        announcement, self._announcement = self._announcement, None
+        if announcement is not None:
+            announcement.end(error)
 
     def _compile(self, call: PreparedCall) -> None:
         """Compile the modules of a tool that is called again."""
@@ -249,7 +263,7 @@ class BlockingExecutor:
         if self._recorder is None:
             from rye.executor.run.recorded import Recorder
 
-            self._recorder = Recorder(parts)
+            self._recorder = Recorder(parts, moves=False)
         return self._recorder
 
     def _snapshot_of(self, item_id: str) -> Snapshot | None:
@@ -263,20 +277,24 @@ class BlockingExecutor:
         on_output: NamingOutput | None,
         listener: Listener | None,
         source: int | None,
+        recording: Recording,
     ) -> Any:
         from rye.executor.config.build import MCP_TOOL
         from rye.spaces.ids import SUBPROCESS
 
         if config.primitive_id == SUBPROCESS and MCP_TOOL not in config.config:
+            from rye.executor.run.announcement import Announcement
             from rye.executor.run.channel import Conversation
 
-            return self._subprocess.execute(
-                config.config,
-                config.params,
-                on_output=on_output,
-                dialogue=Conversation(listener, source).dialogue,
+            conversation = Conversation(listener, source)
+            announcement = Announcement(recording, conversation, self._parts().context.user_space)
+            self._announcement = announcement
+            result = self._subprocess.execute(
+                config.config, config.params, on_output=on_output, dialogue=conversation.dialogue
             )
-        return _run_in_loop(config, on_output, listener, self._parts().context)
+            announcement.result = result
+            return result
+        return _run_in_loop(config, on_output, listener, self._parts().context, recording)
 
 
 def _run_in_loop(
@@ -284,16 +302,34 @@ def _run_in_loop(
     on_output: NamingOutput | None,
     listener: Listener | None,
     context: Context,
+    recording: Recording,
 ) -> Any:
     """Run any other primitive, in an event loop that ends with it."""
+    import asyncio
+
+    from rye.executor.run.announcer import Announcer
     from rye.executor.run.interruptible_loop import run_interruptibly
+    from rye.executor.run.live_run import cancelled_on_page
     from rye.executor.run.primitives import PRIMITIVE_MAP, PrimitivePool
+    from rye.recording.record import CANCELLED, FAILED, OK
 
     async def run() -> Any:
         pool = PrimitivePool(PRIMITIVE_MAP, context.user_space)
+        announcer = Announcer(context.user_space)
+        live = announcer.begin(recording, None)
+        outcome = CANCELLED
         try:
-            return await pool.run(config, on_output, listener)
+            result = await pool.run(config, on_output, listener, live)
+            outcome = OK if result.success else FAILED
+        except asyncio.CancelledError:
+            if live is None or not live.takes_cancellation():
+                raise
+            raise cancelled_on_page(recording.item_id) from None
         finally:
+            if live is not None:
+                announcer.withdraw(live, outcome)
+            announcer.close()
             await pool.aclose()
+        return result
 
     return run_interruptibly(run())

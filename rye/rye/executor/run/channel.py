@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     class Listener(Protocol):
         """Who waits for a tool. ``ask`` may be a coroutine function, except in a blocking call.
 
-        A listener whose attribute ``can_ask`` is false only shows progress.
+        A listener whose attribute ``can_ask`` is false only shows progress. One with a
+        ``session``, a text, shares kept MCP servers only with others of this session.
         """
 
         def progress(self, progress: Progress) -> None:
@@ -186,6 +187,8 @@ class Conversation:
         # A person who types the input of a tool cannot answer its questions as well.
         self._can_ask = source is None
         self._listener = listener
+        self.latest: Progress | None = None
+        """The last progress that the tool reported."""
         self._lines = ChannelLines()
         self._waiting: deque[Question] = deque()
         self._task: Task[None] | None = None
@@ -198,6 +201,7 @@ class Conversation:
     def _hear(self, data: bytes) -> None:
         for message in self._lines.feed(data):
             if isinstance(message, Progress):
+                self.latest = message
                 if self._listener is not None:
                     self._listener.progress(message)
             elif isinstance(message, Unreadable):

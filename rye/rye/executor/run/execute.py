@@ -22,11 +22,13 @@ from rye.executor.chain.dependencies import ManyDependencies
 from rye.executor.chain.snapshot import CacheEntry
 from rye.executor.config.build import ExecutionConfig
 from rye.executor.config.environment import ChainEnvironment
+from rye.executor.run.announcer import Announcer
 from rye.executor.run.channel import require_user
 
 # Not when something fails: then there may be no descriptor left to import it with.
 from rye.executor.run.failure import failure_of
 from rye.executor.run.finish import explain_failure, named, noted, result_of, save_lock
+from rye.executor.run.live_run import cancelled_on_page
 from rye.executor.run.originals import NamingOutput
 from rye.executor.run.outcome import Outcome, outcome_of
 from rye.executor.run.prepare import (
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, TypeVar
 
     from rye.executor.run.channel import Listener
+    from rye.executor.run.live_run import LiveRun, Questions
+    from rye.executor.run.recorded import Recording
+    from rye.recording.spool import Spool
 
     Result = TypeVar("Result")
     Approve = Callable[[PreparedCall], Awaitable[bool]]
@@ -76,16 +81,20 @@ class PrimitiveExecutor:
         context: Context | None = None,
         confined_only: bool = False,
         warm: bool | Callable[[str], bool] = True,
+        spool: Spool | None = None,
     ) -> None:
         """``context`` replaces the three paths and the environment of the process.
 
         ``confined_only`` refuses tools that declare no permissions. ``warm`` prepares processes for
         tools that are called again within a minute; a function returns true for the ids of those
-        that are prepared after the first call already.
+        that are prepared after the first call already. ``spool`` receives the records of the
+        calls instead of the user's history.
         """
         self.context = context or Context.from_machine(project_path, user_space, system_space)
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
-        self._recorder = Recorder(self._preparer, moves=True)
+        self._recorder = Recorder(self._preparer, spool, moves=spool is None)
+        self.announcer = Announcer(self.context.user_space)
+        """Shows calls that last to the pages of the user."""
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)
         self._primitives = PrimitivePool(self.PRIMITIVE_MAP, self.context.user_space)
         self._warmth = Warmth(
@@ -113,6 +122,7 @@ class PrimitiveExecutor:
         await self._warmth.aclose()
         await self._primitives.aclose()
         self._recorder.close()
+        self.announcer.close()
         await worker.flush()
         self._preparer.close()
 
@@ -132,6 +142,7 @@ class PrimitiveExecutor:
         approve: Approve | None = None,
         verified: VerifiedChain | None = None,
         run_id: str = "",
+        questions: Questions | None = None,
     ) -> ExecutionResult:
         """Run the tool ``item_id``; raises nothing but cancellation, which ends the job.
 
@@ -142,7 +153,8 @@ class PrimitiveExecutor:
         history, with its ``caller``. ``approve`` decides about a call that is ready to run; see
         :data:`Approve`. With ``verified``, which :meth:`freeze` returned, the tool runs as it was
         then, whatever has changed since. ``run_id`` is the id of the run in the history, from
-        :func:`rye.recording.run_ids.new_run_id`; by default a new one.
+        :func:`rye.recording.run_ids.new_run_id`; by default a new one. ``questions`` are those that
+        a page may answer. A call that the user cancels on a page has a result, too.
         """
         started = time.perf_counter()
         options = CallOptions(
@@ -153,6 +165,7 @@ class PrimitiveExecutor:
         )
         preparation = Preparation(self._preparer, item_id, options)
         recording = None if dry_run else self._recorder.begin(item_id, parameters, caller, run_id)
+        live = None if recording is None else self.announcer.begin(recording, questions)
         worker = self._worker
         try:
             if verified is not None:
@@ -172,7 +185,7 @@ class PrimitiveExecutor:
                     again = await worker.prepare(preparation, item_id, options, parameters)
                     call = _unchanged(call, again)
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
-                run = partial(self._primitives.run, call.config, output, listener)
+                run = partial(self._primitives.run, call.config, output, listener, live)
                 answered, warm = await self._warmth.run(call, run)
                 ran = named(answered, call)
                 if output is not None and (last := output.end()) is not None:
@@ -187,11 +200,22 @@ class PrimitiveExecutor:
         except Exception as error:  # noqa: BLE001 - the promise is a result for every failure
             outcome = failure_of(error)
         except BaseException:  # cancellation
-            if recording is not None:
-                recording.cancelled(preparation.chain)
-            raise
+            if live is None or not live.takes_cancellation():
+                self._cancelled(recording, live, preparation.chain)
+                raise
+            outcome = failure_of(cancelled_on_page(item_id))
         result = result_of(outcome, preparation.chain, preparation.closure, started)
-        return result if recording is None else recording.finished(result, preparation.chain)
+        if recording is not None:
+            result = recording.finished(result, preparation.chain)
+            self.announcer.end(live, result.error or "")
+        return result
+
+    def _cancelled(
+        self, recording: Recording | None, live: LiveRun | None, chain: Sequence[ChainElement]
+    ) -> None:
+        if recording is not None:
+            recording.cancelled(chain)
+            self.announcer.end(live, "")
 
     async def freeze(self, item_id: str) -> VerifiedChain:
         """Verify the tool once, for many calls of exactly this closure. Raises a ``RyeError``."""

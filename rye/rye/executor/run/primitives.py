@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rye.executor.config.build import ExecutionConfig
     from rye.executor.run.channel import Listener
+    from rye.executor.run.live_run import LiveRun
     from rye.executor.run.upstream import UpstreamPool
 
 __all__ = [
@@ -81,6 +82,7 @@ class PrimitivePool:
         config: ExecutionConfig,
         on_output: OnOutput | None = None,
         listener: Listener | None = None,
+        live: LiveRun | None = None,
         prepared: Any = None,
     ) -> Any:
         """Call the primitive and return its result.
@@ -96,8 +98,10 @@ class PrimitivePool:
             self._objects[config.primitive_id] = primitive
         if config.primitive_id == SUBPROCESS:
             conversation = Conversation(listener)
+            if live is not None:
+                live.conversation = conversation
             try:
-                return await (prepared or primitive).execute(
+                result = await (prepared or primitive).execute(
                     config.config,
                     config.params,
                     on_output=on_output,
@@ -105,6 +109,9 @@ class PrimitivePool:
                 )
             finally:
                 conversation.end()
+            if live is not None:
+                live.result = result
+            return result
         if on_output is not None and _takes_on_output(primitive):
             return await primitive.execute(config.config, config.params, on_output=on_output)
         return await primitive.execute(config.config, config.params)

@@ -24,11 +24,19 @@ from lilux.runtime.env_resolver.interpreters import which
 
 from rye.errors import HistoryError
 from rye.executor.caches import BoundedDict
+from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
-from rye.recording.digests import Secrets, digest, digest_of_description, output_digests
+from rye.recording.digests import (
+    ANSWER_OF_SERVER,
+    Secrets,
+    digest,
+    digest_of_description,
+    output_digests,
+    without_output,
+)
 from rye.recording.interpreters import stamp
 from rye.recording.record import (
     CANCELLED,
@@ -62,6 +70,10 @@ OUTCOME_OF_ERROR = {
     "PrimitiveFailed": FAILED,
     "ToolNotStarted": ERROR,
     "NotEnforcedError": REFUSED,
+    "UpstreamChangedError": REFUSED,
+    "UpstreamFailed": ERROR,
+    "UpstreamToolFailed": FAILED,
+    "CancelledOnPageError": CANCELLED,
 }
 """The error types of a call that passed every check. Their messages may contain output."""
 _NOTES = (
@@ -81,11 +93,11 @@ _NO_PARAMETERS = digest(b"{}")
 class Recorder:
     """Records the calls of one executor."""
 
-    def __init__(self, preparer: Preparer, *, moves: bool = False) -> None:
+    def __init__(self, preparer: Preparer, spool: Spool | None = None, *, moves: bool) -> None:
         """``moves`` is for a long-lived program: it moves its lines into the database, too."""
         self._preparer = preparer
         self._config = HistoryConfig(preparer.context, preparer.library.disk_cache)
-        self._spool = Spool(history_folder(preparer.context.user_space))
+        self._spool = spool or Spool(history_folder(preparer.context.user_space))
         self._writer: Writer | None = None
         if moves:
             from rye.recording.writer import Writer
@@ -94,7 +106,7 @@ class Recorder:
         self._reported = False
         self._program: Caller | None = None
         self._caller: tuple[Caller | None, str] = (None, "")
-        self._project = str(preparer.context.project_path)
+        self.project = str(preparer.context.project_path)
         self._chains: dict[str, _KnownChain] = BoundedDict()
 
     def begin(
@@ -143,7 +155,7 @@ class Recorder:
         tool = chain[0].item_id
         known = self._chains.get(tool)
         if known is None or known.chain is not chain:
-            known = self._chains[tool] = _KnownChain(chain, self._project)
+            known = self._chains[tool] = _KnownChain(chain, self.project)
         return known
 
     def called_by(self, caller: Caller) -> str:
@@ -160,7 +172,7 @@ class Recorder:
 
     def unknown(self, item_id: str) -> str:
         """The fields of a call whose chain could not be built, as JSON without braces."""
-        return fragment_of({"item": item_id, "project": self._project})
+        return fragment_of({"item": item_id, "project": self.project})
 
 
 class _KnownChain:
@@ -239,6 +251,8 @@ class Recording:
         self._clock = time.perf_counter()
         self.call: PreparedCall | None = None
         """What runs, once it is known."""
+        self.outcome = CANCELLED
+        """One of the outcomes, once the call has ended."""
         self._result: Any = None
         self._ms: dict[str, float] = {}
 
@@ -267,6 +281,7 @@ class Recording:
         """Append the record, and return the result with the id of the run in its metadata."""
         metadata = result.metadata
         fields = self._outcome(result)
+        self.outcome = fields["outcome"]
         fields["chain"] = chain
         if confinement := metadata.get("confinement"):
             fields["enforced"] = confinement["enforced"]
@@ -284,6 +299,20 @@ class Recording:
     def cancelled(self, chain: Sequence[ChainElement]) -> None:
         """Append the record of a call that was cancelled or interrupted."""
         self._recorder.finish(self, {"outcome": CANCELLED, "chain": chain})
+
+    def described(self) -> dict[str, Any]:
+        """What a page shows of the call while it runs. Secrets are masked as in the record."""
+        caller, call = self.caller, self.call
+        values: Mapping[str, Any] = {}
+        if call is not None:
+            values = self._recorder.known(call.chain).secrets.masked(call.parameters)
+        return {
+            "item": self.item_id if call is None else call.chain[0].item_id,
+            "client": caller.client or caller.program,
+            "kind": caller.kind,
+            "project": self._recorder.project,
+            "parameters": values,
+        }
 
     def line(self, fields: dict[str, Any], settings: HistorySettings) -> tuple[str, bytes]:
         """Return the id of the run, and its record as a line."""
@@ -307,16 +336,12 @@ class Recording:
         )
         keeps = settings.keeps_output(item)
         if not keeps:
-            if "autopsy" in fields:
-                fields["autopsy"] = _without_output(fields["autopsy"])
-            if "denials" in fields:
-                # A path or a host was read from the output.
-                fields["denials"] = [
-                    {"tried": one["tried"], "key": one["key"]} for one in fields["denials"]
-                ]
+            fields = without_output(fields)
         parts.append(fragment_of(fields))
         if call is not None and self._result is not None:
-            output = output_digests(call.config.primitive_id, self._result, keeps=keeps)
+            of_server = MCP_TOOL in call.config.config
+            kind = ANSWER_OF_SERVER if of_server else call.config.primitive_id
+            output = output_digests(kind, self._result, keeps=keeps)
             parts.append(f'"output":{{{output}}}')
         return run_id, line_of(*parts, known.fragment(call))
 
@@ -327,8 +352,8 @@ class Recording:
             kind = str(metadata.get("error_type"))
             fields["outcome"] = OUTCOME_OF_ERROR.get(kind) or (ERROR if self._result else REFUSED)
             fields["error_type"] = kind
-            if self._result is None:
-                # The message of a check never contains a value.
+            if self._result is None or kind == "UpstreamChangedError":
+                # The message of a check never contains a value of the caller.
                 fields["reason"] = result.error
         if "return_code" in metadata:
             fields["exit"] = metadata["return_code"]
@@ -373,11 +398,3 @@ def _parameters(given: Any, secrets: Secrets, *, keeps: bool) -> dict[str, Any]:
     if keeps:
         described["values"] = masked
     return described
-
-
-def _without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:
-    """What the processes waited for, without what they printed and the values in their stacks."""
-    kept = ("pid", "parent", "command", "state", "cpu_seconds", "memory_bytes", "waits_for")
-    processes = [{name: one[name] for name in kept if name in one} for one in autopsy["processes"]]
-    rest = {name: value for name, value in autopsy.items() if name not in ("processes", "output")}
-    return {**rest, "processes": processes}

@@ -67,7 +67,7 @@ def batch_details(request: Request) -> Response:
     """One batch: progress, rate over time, failures in groups, the slowest calls."""
     site = site_of(request)
     name, path, manifest = _batch(request)
-    running = BatchFolder(path).is_running
+    running = BatchFolder(path).is_running()
     with site.batches.look(path, int(manifest["calls"]), _PAGE_SECONDS) as look:
         reading = look.reading
         row = row_of(name, path, manifest, look, running=running)

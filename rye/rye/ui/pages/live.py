@@ -12,6 +12,8 @@ from starlette.responses import Response
 
 from rye.errors import RunNotFoundError, RyeError
 from rye.live.seen import SeenRun, WaitingQuestion
+from rye.plaintext import escaped
+from rye.ui.live_call import process_text
 from rye.ui.page import Action, Event, Form, Page, redirect, render, stream
 from rye.ui.site import Site, site_of
 from rye.ui.values import duration, part
@@ -75,6 +77,7 @@ async def _output(run: SeenRun, at: dict[str, int], asked: str) -> AsyncIterator
                 yield Event("append", json.dumps({"id": f"live-{name}", "text": piece}))
         yield _set(f"time-{run.run_id}", duration(run.seconds * 1000))
         yield _set(f"part-{run.run_id}", part(run.part))
+        yield _set(f"processes-{run.run_id}", process_text(run))
         if ended or asked_text(run) != asked:
             yield Event("reload", "")
             return
@@ -141,7 +144,7 @@ def _run(request: Request) -> SeenRun:
 
 
 def _set(element: str, text: str) -> Event:
-    return Event("set", json.dumps({"id": element, "text": text}))
+    return Event("set", json.dumps({"id": element, "text": escaped(text)}))
 
 
 ROUTES = (

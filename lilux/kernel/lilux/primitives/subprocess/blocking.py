@@ -268,11 +268,12 @@ class BlockingHelper:
         source = None if dialogue is None else dialogue.wanted_source
         if source is not None:
             poll.register(source, select.POLLIN)
+        due = self._session.next_tick
         beside = None if dialogue is None else dialogue.beside
         if beside is not None:
             for fd, events in beside.wanted():
                 poll.register(fd, events)
-        due = self._session.next_tick
+            due = min([one for one in (due, beside.due) if one is not None], default=None)
         ready = poll.poll(None if due is None else max(0.0, due - time.monotonic()) * 1000)
         if dialogue is not None and any(fd == source for fd, _ in ready):
             dialogue.read_source()

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     class Bystander(Protocol):
         """Has other things to do while a blocking call waits for its job."""
 
+        @property
+        def due(self) -> float | None:
+            """When :meth:`serve` is due in any case, by ``time.monotonic``; ``None`` for never."""
+
         def wanted(self) -> Iterable[tuple[int, int]]:
             """Descriptors to wait for, and the events of ``select.poll``."""
 
@@ -78,7 +82,7 @@ class Dialogue:
         self.error: str | None = None
         self.source = source
         self.beside: Bystander | None = None
-        """Is served by a blocking ``execute`` each time it wakes up, at least every two seconds."""
+        """Is served by a blocking ``execute`` each time it wakes up, and when it is due."""
         self._looker: Looker | None = None
         self._on_sight: Callable[[JobSight], object] | None = None
         self._on_message = on_message

@@ -20,6 +20,7 @@ BENCHMARKS = (
     "catalogue",
     "resolve",
     "history",
+    "scale",
     "ui",
     "primitive",
     "proc",

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rye.batches.backends import WorkerLost
 from rye.batches.backends.local import LocalBackend
-from rye.batches.records import BatchResult, Call
+from rye.batches.driver import LOST
+from rye.batches.records import UNKNOWN, BatchResult, Call, without_result
 from rye.context import Context
 from rye.errors import ParameterError
 from rye.recording.record import Caller
@@ -26,7 +28,8 @@ async def batch(
 
     The tool is verified once, and every call runs exactly that closure. Not more calls are taken
     from ``calls`` than run at once, so memory is bounded. Leaving the loop early ends the calls
-    under way. Raises a ``RyeError`` if the tool cannot run.
+    under way. A call whose worker died is ``unknown``. Raises a ``RyeError`` if the tool cannot
+    run.
     """
     if backend != "local":
         raise ParameterError("invalid backend", [f"{backend!r} is not known"], hint="use 'local'")
@@ -55,6 +58,9 @@ async def batch(
 
 
 async def _only(backend: LocalBackend, call: Call) -> BatchResult:
-    async for result in backend.submit([call]):
-        return result
+    try:
+        async for result in backend.submit([call]):
+            return result
+    except WorkerLost:
+        return without_result(call, UNKNOWN, LOST)
     raise AssertionError(f"call {call.line} has no result")

@@ -21,10 +21,11 @@ Check = Callable[[Mapping[str, Any]], list[str]]
 """Returns what is wrong with the parameters of a call."""
 
 BAD = b"#"
-"""Begins a copied line that cannot be used."""
+"""Begins a copied line that cannot be used; the reason and a tab are before the line itself."""
 MAX_LINE = 64 * 1024 * 1024
 _OWN_KEYS = frozenset({"id", "parameters"})
 _MAX_SHOWN = 5
+_MAX_REASON = 500
 _IDS_AT_ONCE = 10_000
 _READ_SIZE = 1024 * 1024
 
@@ -57,8 +58,7 @@ def survey(lines: Iterable[bytes], target: IO[bytes], check: Check, *, skip_bad:
                 bad += 1
                 if len(faults) < _MAX_SHOWN:
                     faults.append(f"line {count}: {'; '.join(found)}")
-            # What follows a mark is not JSON, so it is skipped when the calls are read again.
-            target.write((BAD if found else b"") + line.rstrip(b"\r\n") + b"\n")
+            target.write((_mark(found) if found else b"") + line.rstrip(b"\r\n") + b"\n")
         ids.flush()
     if bad and not skip_bad:
         more = [f"and {bad - len(faults)} more lines"] if bad > len(faults) else []
@@ -69,6 +69,21 @@ def survey(lines: Iterable[bytes], target: IO[bytes], check: Check, *, skip_bad:
         )
     target.flush()
     return Survey(count, bad)
+
+
+def _mark(faults: list[str]) -> bytes:
+    reason = " ".join("; ".join(faults).split())
+    return BAD + reason[:_MAX_REASON].encode("utf-8", "backslashreplace") + b"\t"
+
+
+def bad_call(text: bytes, number: int) -> tuple[Call, str]:
+    """A copied line that cannot be used: its call, with the id if that can be read, and why."""
+    reason, _, line = text.removeprefix(BAD).partition(b"\t")
+    try:
+        call = parse(line, number)
+    except ValueError:
+        call = Call(number, str(number), {})
+    return call, reason.decode()
 
 
 def parse(line: bytes, number: int) -> Call:
@@ -113,9 +128,17 @@ def each(pattern: str, folder: Path) -> Iterator[bytes]:
             ["expected NAME=GLOB, relative to the current folder"],
             hint="write for example --each 'file=src/**/*.py'",
         )
+    found = False
     for path in sorted(folder.glob(glob)):
         if path.is_file():
+            found = True
             yield json.dumps({name: str(path.relative_to(folder))}).encode()
+    if not found:
+        raise ParameterError(
+            f"invalid --each {pattern!r}",
+            [f"no file below {folder} matches"],
+            hint="quote the pattern, and give it relative to the current folder",
+        )
 
 
 class _Ids:

@@ -68,13 +68,17 @@ class Summary:
         self.began = time.monotonic()
         self.stopped = ""
         """Why not all calls were started; empty if they were."""
+        self.changed = False
+        """The tool is another one by now; calls run the version that the batch began with."""
         self.notes: list[str] = []
         """What the user should know besides."""
 
     def add(self, result: BatchResult) -> None:
         """Count a result."""
         self.outcomes[result.outcome] += 1
-        self.slowest = sorted([*self.slowest, (result.duration_ms, result.id)])[-_KEPT_SLOWEST:]
+        if result.duration_ms:
+            one = (result.duration_ms, result.id)
+            self.slowest = sorted([*self.slowest, one])[-_KEPT_SLOWEST:]
         if result.error is not None:
             text = result.error[:_MAX_ERROR]
             if text in self.errors or len(self.errors) < _KEPT_ERRORS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lilux.record import Record
 from lilux.schemas.schema_validator import compile_once
 
-from rye.batches.calls import BAD, Survey, numbered, parse, survey
+from rye.batches.calls import BAD, Survey, bad_call, numbered, parse, survey
 from rye.batches.folder import BatchFolder, Progress, is_set
 from rye.batches.records import SKIPPED, UNKNOWN, BatchResult, Call, without_result
 from rye.errors import BatchError
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rye.executor.run.prepare import VerifiedChain
 
 IN_DOUBT = "the batch was interrupted; the call may or may not have run"
-BAD_LINE = "the line cannot be used"
 
 
 class BatchState(Record, frozen=True):
@@ -100,18 +99,11 @@ def remaining(
         if is_set(before.ended, line):
             continue
         if text.startswith(BAD):
-            yield without_result(_bad_call(text.removeprefix(BAD), line), SKIPPED, BAD_LINE)
+            bad, reason = bad_call(text, line)
+            yield without_result(bad, SKIPPED, f"the line cannot be used: {reason}")
             continue
         call = parse(text, line)
         if is_set(before.started, line) and not rerun_unknown:
             yield without_result(call, UNKNOWN, IN_DOUBT)
         else:
             yield call
-
-
-def _bad_call(text: bytes, line: int) -> Call:
-    """A call that is not made, with its id if that can be read."""
-    try:
-        return parse(text, line)
-    except ValueError:
-        return Call(line, str(line), {})

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CALLER = Caller(kind="batch")
 _RECEIPTS_AT_ONCE = 1000
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 
 async def run_folder(
@@ -47,7 +48,8 @@ async def run_folder(
     manifest = folder.manifest()
     tool, closure, space = manifest["tool"], manifest["closure"], manifest["space"]
     with ExitStack() as resources:
-        if isinstance(backend, LocalBackend) and await _changed(tool, closure, context):
+        changed = await _changed(tool, closure, context)
+        if isinstance(backend, LocalBackend) and changed:
             stored = original_tool(tool, closure, space, context)
             backend.verified = resources.enter_context(stored)
         await backend.open()
@@ -60,7 +62,7 @@ async def run_folder(
         summary = await _run(
             folder, backend, context, verified, rerun_unknown=rerun_unknown, on_progress=on_progress
         )
-        if await _changed(tool, closure, context):
+        if summary.changed or await _changed(tool, closure, context):
             summary.notes.append(
                 f"{tool} has changed meanwhile; all calls ran the version that the batch began with"
             )
@@ -102,8 +104,17 @@ async def _run(
         ),
         ended,
     )
+
+    async def watch() -> None:
+        while not await _changed(manifest["tool"], manifest["closure"], context):  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        driver.summary.changed = True
+        on_progress(driver.summary)
+
+    watching = asyncio.create_task(watch())
     with suppress(asyncio.CancelledError):
         await _interruptible(driver, lambda: on_progress(driver.summary))
+    watching.cancel()
     await asyncio.to_thread(receipts.sign)
     return driver.summary
 

@@ -26,6 +26,7 @@ from rye.batches.driver import Driver, Options, Summary
 from rye.batches.folder import BatchFolder
 from rye.batches.plan import remaining
 from rye.batches.records import OK, BatchResult, Call
+from rye.executor.run.prepare import VerifiedChain
 from rye.recording.mover import move_spool
 from rye.recording.run_ids import new_run_id
 from rye.recording.settings import Retention
@@ -58,10 +59,10 @@ class Instant:
     """A backend whose calls take no time."""
 
     chunk = 1
-    verified = None
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
+        self.verified: VerifiedChain | None = None
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -177,7 +178,8 @@ def ray_parts(messages: int) -> tuple[dict[str, float], str]:
     # Workers use this interpreter, and not a new environment of `uv run`.
     os.environ |= {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     ray: Any = importlib.import_module("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    ray.init("local", num_cpus=2, **quiet)
     try:
 
         class Echo:

@@ -35,7 +35,7 @@ def test_a_skipped_line_says_why(project: Project, cli: InProcessRye, tmp_path: 
     errors = {one["id"]: one.get("error") for one in results(tmp_path / "b" / "results.jsonl")}
     assert errors == {
         "x": "the line cannot be used: parameters.n: expected integer, got string",
-        "2": "the line cannot be used: is not an object",
+        "2": "the line cannot be used: not an object",
         "3": None,
     }
 
@@ -45,7 +45,7 @@ def test_a_pattern_that_matches_nothing_is_refused(
 ) -> None:
     done = cli("batch", "tools/once", "--each", "n=*.nothing", "--dir", tmp_path / "b")
     assert done.code == 2
-    assert f"invalid --each 'n=*.nothing': no file below {project.path} matches" in done.stderr
+    assert "invalid --each 'n=*.nothing': no file matches" in done.stderr
     assert not (tmp_path / "b").exists()
 
 

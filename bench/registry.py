@@ -19,6 +19,7 @@ BENCHMARKS = (
     "execute",
     "catalogue",
     "resolve",
+    "batch",
     "history",
     "ui",
     "primitive",

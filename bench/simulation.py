@@ -22,6 +22,7 @@ from rye.batches.backends import WorkerLost
 from rye.batches.driver import MAX_LOST, Driver, Options, Summary
 from rye.batches.group_sync import GroupSync
 from rye.batches.records import FAILED, OK, UNKNOWN, BatchResult, Call, without_result
+from rye.executor.run.prepare import VerifiedChain
 
 T = TypeVar("T")
 LONG, SLOW = 20, 10
@@ -122,7 +123,7 @@ class Cluster:
     """The simulated backend: one call at a time on each worker."""
 
     chunk = 1
-    verified = None
+    verified: VerifiedChain | None = None
 
     def __init__(self, scenario: Scenario, journal: Journal) -> None:
         self._scenario = scenario

@@ -20,7 +20,6 @@ SCRIPTS = Path(sys.executable).parent
 PAGES = [
     DOCS / "closures.md",
     DOCS / "batch.md",
-    DOCS / "guide.md",
     DOCS / "history.md",
     DOCS / "lockfiles.md",
     DOCS / "mcp.md",
@@ -36,6 +35,10 @@ PAGES = [
     DOCS / "tools" / "python.md",
     DOCS / "tools" / "shell.md",
 ]
+CONFINED_PAGES = [DOCS / "guide.md", DOCS / "permissions.md"]
+FULLY_CONFINED = needs(
+    "fs", "net", "unix", "signals", "syscalls", "privileges", "attributes", "read_only"
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -54,6 +57,16 @@ def test_every_command_of_the_page_about_learning_prints_what_it_shows(tmp_path:
     work = tmp_path / "work"
     work.mkdir()
     page = DOCS / "permissions-learn.md"
+    assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
+
+
+@FULLY_CONFINED
+@pytest.mark.parametrize("page", CONFINED_PAGES, ids=lambda page: page.stem)
+def test_every_command_of_a_page_with_permissions_prints_what_it_shows(
+    page: Path, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
     assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
 
 
@@ -79,14 +92,7 @@ def test_every_command_of_the_javascript_page_prints_what_it_shows(tmp_path: Pat
     assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
 
 
-@needs("fs", "net", "unix", "signals", "syscalls", "privileges", "attributes", "read_only")
-def test_every_command_of_the_page_about_permissions_prints_what_it_shows(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    page = DOCS / "permissions.md"
-    assert play(page, work, fresh_environment(tmp_path / "home", SCRIPTS)) > 3
-
-
+@FULLY_CONFINED
 def test_the_example_runs_as_its_readme_says(tmp_path: Path) -> None:
     project = tmp_path / "examples"
     shutil.copytree(EXAMPLE, project, ignore=shutil.ignore_patterns("lockfiles", "notes.md"))
@@ -109,6 +115,6 @@ def test_the_example_has_the_files_of_the_pages() -> None:
 def test_the_guide_links_to_every_page() -> None:
     guide = (DOCS / "guide.md").read_text()
     more = [DOCS / "permissions.md", DOCS / "tools" / "javascript.md"]
-    pages = [page for page in [*PAGES, *more] if page.stem != "guide"]
+    pages = [*PAGES, *more]
     for page in pages:
         assert f"]({page.relative_to(DOCS).as_posix()})" in guide

@@ -48,6 +48,8 @@
     ├── HistoryError                a record, or the history, that cannot be read or written
     │   ├── RunNotFoundError        no recorded run has this id
     │   └── ReceiptError            a receipt that is not valid, or not by a trusted key
+    ├── BatchError                  a batch that cannot be started, resumed or read
+    │   └── ClusterError            a cluster that cannot be used for a batch
     ├── SettingsError               a section of the user's config that cannot be used
     ├── ConfigTemplateError         a template of the configuration that cannot be rendered
     └── ArgumentTooLongError        parameters that are too long for an argument list
@@ -305,6 +307,10 @@ class BatchError(RyeError):
     """A batch that cannot be started, resumed or read."""
 
     decided_by_user = False
+
+
+class ClusterError(BatchError):
+    """A cluster that cannot be used for a batch."""
 
 
 class ApprovalError(RyeError):

@@ -104,7 +104,7 @@ def test_one_call_for_each_file(project: Project, cli: InProcessRye, tmp_path: P
     ("calls", "fault"),
     [
         ([{"n": 1}, {"m": 2}], "line 2: "),
-        ([{"n": 1}, [2]], "line 2: is not an object"),
+        ([{"n": 1}, [2]], "line 2: not an object"),
         (
             [{"id": "a", "parameters": {"n": 1}}, {"id": "a", "parameters": {"n": 2}}],
             "two calls have the id 'a': lines 1 and 2",
@@ -128,8 +128,10 @@ def test_a_bad_line_is_skipped_on_request(
     write_calls(project, [{"n": 1}, [2], {"n": 3}])
     done = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b", "--skip-bad")
     assert done.code == 0, done.stderr
-    outcomes = {one["line"]: one["outcome"] for one in results(tmp_path / "b" / "results.jsonl")}
-    assert outcomes == {1: "ok", 2: "skipped", 3: "ok"}
+    lines = results(tmp_path / "b" / "results.jsonl")
+    assert {one["line"]: one["outcome"] for one in lines} == {1: "ok", 2: "skipped", 3: "ok"}
+    skipped = next(one for one in lines if one["line"] == 2)
+    assert skipped["error"] == "the line cannot be used: not an object"
 
 
 def test_every_call_gets_a_signed_receipt_on_request(
@@ -166,6 +168,7 @@ def test_only_a_tool_that_may_run_twice_is_tried_again(
     refused = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "a", "--retry", "2")
     assert refused.code == 2
     assert "pass --retry-unsafe if it may" in refused.stderr
+    assert not (tmp_path / "a").exists()
     tool(project, annotations={"idempotent": True})
     done = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b", "--retry", "2")
     assert done.code == 1

@@ -1,8 +1,10 @@
 """The environment of a job is the one that its caller passed with this call."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
+import pytest
 from lilux.primitives.subprocess.request import effective_env
 from process_transports import Execute
 
@@ -28,6 +30,35 @@ def test_a_returned_environment_is_a_copy() -> None:
     first = effective_env(env, "exact")
     env["A"] = "2"
     assert first == {"A": "1"}
+
+
+def test_a_change_of_our_own_environment_reaches_the_next_job(
+    execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def printed() -> str:
+        return execute(PRINT_A).stdout
+
+    monkeypatch.setenv("A", "1")
+    assert printed() == "1"
+    monkeypatch.setenv("A", "2")
+    assert printed() == "2"
+    os.environb[b"A"] = b"3"
+    assert printed() == "3"
+    monkeypatch.delenv("A")
+    assert printed() == ""
+    monkeypatch.setattr(os, "environ", {"A": "4"})
+    assert printed() == "4"
+
+
+def test_given_variables_never_stay_in_the_environment_of_a_later_job(execute: Execute) -> None:
+    assert execute({**PRINT_A, "env": {"A": "given"}}).stdout == "given"
+    assert execute(PRINT_A).stdout == ""
+
+
+def test_a_value_that_is_not_a_string_is_refused_after_an_equal_environment() -> None:
+    effective_env({"A": "1"}, "exact")
+    with pytest.raises(ValueError, match=r"env\['A'\] must be a string, got int"):
+        effective_env({"A": 1}, "exact")
 
 
 class Watched(Mapping[str, str]):

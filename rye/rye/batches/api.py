@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rye.batches.backends.local import LocalBackend
-from rye.batches.records import BatchResult, Call
+from rye.batches.backends import WorkerLost
+from rye.batches.driver import LOST
+from rye.batches.records import UNKNOWN, BatchResult, Call, without_result
+from rye.batches.running import backend_of
 from rye.context import Context
-from rye.errors import ParameterError
-from rye.recording.record import Caller
+from rye.errors import BatchError, ParameterError
+
+if TYPE_CHECKING:
+    from rye.batches.backends import Backend
 
 
 async def batch(
@@ -26,35 +30,40 @@ async def batch(
 
     The tool is verified once, and every call runs exactly that closure. Not more calls are taken
     from ``calls`` than run at once, so memory is bounded. Leaving the loop early ends the calls
-    under way. Raises a ``RyeError`` if the tool cannot run.
+    under way. Raises a ``RyeError`` if the tool cannot run, or if every worker was lost.
     """
-    if backend != "local":
-        raise ParameterError("invalid backend", [f"{backend!r} is not known"], hint="use 'local'")
-    local = LocalBackend(
-        tool, Context.from_machine(project_path), jobs=jobs, caller=Caller(kind="batch")
-    )
+    if backend not in ("local", "ray"):
+        raise ParameterError(
+            "invalid backend", [f"{backend!r} is not known"], hint="use 'local' or 'ray'"
+        )
+    chosen = backend_of(tool, Context.from_machine(project_path), {"on": backend, "jobs": jobs})
     source = iter(enumerate(calls, 1))
     running: set[asyncio.Task[BatchResult]] = set()
     try:
-        await local.open()
+        await chosen.open()
         while True:
-            while len(running) < local.lanes and (following := next(source, None)) is not None:
+            while len(running) < chosen.lanes and (following := next(source, None)) is not None:
                 line, parameters = following
                 call = Call(line, str(line), parameters)
-                running.add(asyncio.create_task(_only(local, call)))
+                running.add(asyncio.create_task(_only(chosen, call)))
             if not running:
                 return
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 yield task.result()
+            if not chosen.lanes:
+                raise BatchError("every worker was lost", hint="look at the logs of the cluster")
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        await local.close()
+        await chosen.close()
 
 
-async def _only(backend: LocalBackend, call: Call) -> BatchResult:
-    async for result in backend.submit([call]):
-        return result
+async def _only(backend: Backend, call: Call) -> BatchResult:
+    try:
+        async for result in backend.submit([call]):
+            return result
+    except WorkerLost:
+        return without_result(call, UNKNOWN, LOST)
     raise AssertionError(f"call {call.line} has no result")

@@ -20,8 +20,8 @@ from rye.errors import ParameterError
 Check = Callable[[Mapping[str, Any]], list[str]]
 """Returns what is wrong with the parameters of a call."""
 
-BAD = b"#"
-"""Begins a copied line that cannot be used."""
+_BAD = b"#"
+"""Begins the place of a line that cannot be used; its id and the reason follow as JSON."""
 MAX_LINE = 64 * 1024 * 1024
 _OWN_KEYS = frozenset({"id", "parameters"})
 _MAX_SHOWN = 5
@@ -47,18 +47,21 @@ def survey(lines: Iterable[bytes], target: IO[bytes], check: Check, *, skip_bad:
     faults: list[str] = []
     with _Ids(Path(target.name).with_name("ids")) as ids:
         for count, line in enumerate(lines, 1):
+            own = str(count)
             try:
                 call = parse(line, count)
+                own = call.id
                 ids.add(call)
-                found = check(call.parameters)
+                reason = "; ".join(check(call.parameters))
             except ValueError as error:
-                found = [str(error)]
-            if found:
+                reason = str(error)
+            if reason:
                 bad += 1
                 if len(faults) < _MAX_SHOWN:
-                    faults.append(f"line {count}: {'; '.join(found)}")
-            # What follows a mark is not JSON, so it is skipped when the calls are read again.
-            target.write((BAD if found else b"") + line.rstrip(b"\r\n") + b"\n")
+                    faults.append(f"line {count}: {reason}")
+                target.write(_BAD + json.dumps([own, reason]).encode() + b"\n")
+            else:
+                target.write(line.rstrip(b"\r\n") + b"\n")
         ids.flush()
     if bad and not skip_bad:
         more = [f"and {bad - len(faults)} more lines"] if bad > len(faults) else []
@@ -74,19 +77,27 @@ def survey(lines: Iterable[bytes], target: IO[bytes], check: Check, *, skip_bad:
 def parse(line: bytes, number: int) -> Call:
     """Read one line. Raises ``ValueError``, which says what is wrong."""
     if len(line) > MAX_LINE:
-        raise ValueError(f"is longer than {MAX_LINE} bytes")
+        raise ValueError(f"longer than {MAX_LINE} bytes")
     try:
         given = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("is not JSON") from None
+        raise ValueError("not JSON") from None
     if not isinstance(given, dict):
-        raise ValueError("is not an object")
+        raise ValueError("not an object")
     if given.keys() <= _OWN_KEYS and isinstance(given.get("parameters"), dict):
         own = given.get("id", number)
         if isinstance(own, bool) or not isinstance(own, str | int) or own == "":
-            raise ValueError("its id is not a text or a number")
+            raise ValueError("the id is not a text or a number")
         return Call(number, str(own), given["parameters"])
     return Call(number, str(number), given)
+
+
+def bad_line(text: bytes, number: int) -> tuple[Call, str] | None:
+    """A call that is not made, and the reason, if a line of the copy says so."""
+    if not text.startswith(_BAD):
+        return None
+    own, reason = json.loads(text.removeprefix(_BAD))
+    return Call(number, own, {}), reason
 
 
 def bounded_lines(source: IO[bytes]) -> Iterator[bytes]:
@@ -113,9 +124,17 @@ def each(pattern: str, folder: Path) -> Iterator[bytes]:
             ["expected NAME=GLOB, relative to the current folder"],
             hint="write for example --each 'file=src/**/*.py'",
         )
+    found = False
     for path in sorted(folder.glob(glob)):
         if path.is_file():
+            found = True
             yield json.dumps({name: str(path.relative_to(folder))}).encode()
+    if not found:
+        raise ParameterError(
+            f"invalid --each {pattern!r}",
+            ["no file matches"],
+            hint="the pattern is relative to the current folder",
+        )
 
 
 class _Ids:

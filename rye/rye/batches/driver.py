@@ -68,15 +68,20 @@ class Summary:
         self.began = time.monotonic()
         self.stopped = ""
         """Why not all calls were started; empty if they were."""
+        self.cut_off = 0
+        """Calls under way that were ended."""
         self.notes: list[str] = []
         """What the user should know besides."""
 
     def add(self, result: BatchResult) -> None:
         """Count a result."""
         self.outcomes[result.outcome] += 1
-        self.slowest = sorted([*self.slowest, (result.duration_ms, result.id)])[-_KEPT_SLOWEST:]
+        if result.duration_ms:
+            slow = (result.duration_ms, result.id)
+            self.slowest = sorted([*self.slowest, slow])[-_KEPT_SLOWEST:]
         if result.error is not None:
-            text = result.error[:_MAX_ERROR]
+            # What follows the first line is about one call, such as the numbers of processes.
+            text = result.error.partition("\n")[0][:_MAX_ERROR]
             if text in self.errors or len(self.errors) < _KEPT_ERRORS:
                 self.errors[text] += 1
 
@@ -180,6 +185,9 @@ class Driver:
         try:
             async with aclosing(self._backend.submit([call])) as results:  # type: ignore[type-var]
                 result = await anext(results)
+        except asyncio.CancelledError:
+            self.summary.cut_off += 1
+            raise
         except WorkerLost:
             self._lost_calls += 1
             if not self._backend.lanes:

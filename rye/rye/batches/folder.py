@@ -119,6 +119,39 @@ class BatchFolder:
             self.close()
             self._fail(error)
 
+    def is_running(self) -> bool:
+        """True if a program runs the batch now."""
+        try:
+            with (self.path / "lock").open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def forget_unknown(self) -> None:
+        """Remove the results ``unknown``: these calls were started, and have no result.
+
+        Call it before :meth:`copy_results_to`. Raises :class:`BatchError`.
+        """
+        path = self.path / "results.jsonl"
+        new = path.with_name("results.new")
+        try:
+            with new.open("wb") as kept:
+                for line in whole_lines(path):
+                    found = _RESULT.match(line)
+                    if found is None or found[2] != b"unknown":
+                        kept.write(line)
+                kept.flush()
+                os.fsync(kept.fileno())
+            new.replace(path)
+            os.close(self._results)
+            self._results = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            self._end = os.fstat(self._results).st_size
+        except OSError as error:
+            self._fail(error)
+
     def close(self) -> None:
         """Close the files."""
         for descriptor in (self._journal, self._results):

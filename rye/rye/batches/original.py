@@ -33,17 +33,17 @@ def original_tool(
     Raises :class:`BatchError` if there is none that can be used.
     """
     with stored_tool(closure, tool, space, context) as own:
-        found = None
+        found, reason = None, "it was removed"
         if own is not None:
             preparer = Preparer(context, PRIMITIVE_MAP, own=(own,))
             try:
-                found = _verified(tool, preparer)
-            except RyeError:
-                found = None
+                found, reason = _verified(tool, preparer), "it is not the same"
+            except RyeError as error:
+                reason = error.reason
         if found is None or found.closure.digest != closure:
             raise BatchError(
-                f"{tool!r} has changed since the batch was started, and a copy of what it was "
-                "cannot be used",
+                f"{tool!r} has changed since the batch was started, and the copy of what it was "
+                f"cannot be used: {reason}",
                 hint="restore it, or start another batch",
             )
         try:

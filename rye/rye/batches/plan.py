@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 from lilux.record import Record
 from lilux.schemas.schema_validator import compile_once
 
-from rye.batches.calls import BAD, Survey, numbered, parse, survey
+from rye.batches.calls import Survey, bad_line, numbered, parse, survey
 from rye.batches.folder import BatchFolder, Progress, is_set
 from rye.batches.records import SKIPPED, UNKNOWN, BatchResult, Call, without_result
-from rye.errors import BatchError
+from rye.errors import BatchError, ParameterError
 
 if TYPE_CHECKING:
     from rye.executor.run.prepare import VerifiedChain
 
 IN_DOUBT = "the batch was interrupted; the call may or may not have run"
-BAD_LINE = "the line cannot be used"
 
 
 class BatchState(Record, frozen=True):
@@ -40,6 +39,7 @@ def create(
     skip_bad: bool,
 ) -> Survey:
     """Check the calls and write the folder. Nothing has run when this returns or raises."""
+    retries_of(options, verified)
     tool = verified.chain[0]
     schema = tool.metadata.config_schema
     validate = None if schema is None else compile_once(dict(schema)).validate
@@ -80,6 +80,18 @@ def may_repeat(verified: VerifiedChain) -> bool:
     return bool(annotations.get("idempotent") or annotations.get("read_only"))
 
 
+def retries_of(options: Mapping[str, Any], verified: VerifiedChain) -> int:
+    """How often a failed call is tried again. Raises :class:`ParameterError` if it must not be."""
+    retries = int(options.get("retry") or 0)
+    if retries and not may_repeat(verified) and not options.get("retry_unsafe"):
+        raise ParameterError(
+            "invalid --retry",
+            ["the tool does not declare that it may run twice (idempotent)"],
+            hint="pass --retry-unsafe if it may",
+        )
+    return retries
+
+
 def state_of(folder: BatchFolder) -> BatchState:
     """How far it has come."""
     total = int(folder.manifest()["calls"])
@@ -99,19 +111,11 @@ def remaining(
     for line, text in numbered(folder.calls):
         if is_set(before.ended, line):
             continue
-        if text.startswith(BAD):
-            yield without_result(_bad_call(text.removeprefix(BAD), line), SKIPPED, BAD_LINE)
+        if (bad := bad_line(text, line)) is not None:
+            yield without_result(bad[0], SKIPPED, f"the line cannot be used: {bad[1]}")
             continue
         call = parse(text, line)
         if is_set(before.started, line) and not rerun_unknown:
             yield without_result(call, UNKNOWN, IN_DOUBT)
         else:
             yield call
-
-
-def _bad_call(text: bytes, line: int) -> Call:
-    """A call that is not made, with its id if that can be read."""
-    try:
-        return parse(text, line)
-    except ValueError:
-        return Call(line, str(line), {})

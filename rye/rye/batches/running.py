@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rye.batches.backends.local import LocalBackend
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.original import has_changed, original_tool
-from rye.batches.plan import may_repeat, remaining
-from rye.errors import BatchError, ParameterError
+from rye.batches.plan import may_repeat, remaining, retries_of
+from rye.errors import BatchError
 from rye.recording.record import Caller
 
 if TYPE_CHECKING:
@@ -30,9 +29,29 @@ CALLER = Caller(kind="batch")
 _RECEIPTS_AT_ONCE = 1000
 
 
+def backend_of(item_id: str, context: Context, options: Mapping[str, Any]) -> Backend:
+    """Where the calls of a batch with these options run."""
+    if options.get("on") == "ray":
+        from rye.batches.backends.ray_backend import RayBackend
+
+        return RayBackend(
+            item_id,
+            context,
+            jobs=options.get("jobs"),
+            timeout=options.get("timeout"),
+            env=options.get("env") or (),
+            insecure=bool(options.get("insecure")),
+        )
+    from rye.batches.backends.local import LocalBackend
+
+    return LocalBackend(
+        item_id, context, jobs=options.get("jobs"), timeout=options.get("timeout"), caller=CALLER
+    )
+
+
 async def run_folder(
     folder: BatchFolder,
-    backend: LocalBackend,
+    backend: Backend,
     context: Context,
     *,
     rerun_unknown: bool,
@@ -47,7 +66,7 @@ async def run_folder(
     manifest = folder.manifest()
     tool, closure, space = manifest["tool"], manifest["closure"], manifest["space"]
     with ExitStack() as resources:
-        if isinstance(backend, LocalBackend) and await _changed(tool, closure, context):
+        if await _changed(tool, closure, context):
             stored = original_tool(tool, closure, space, context)
             backend.verified = resources.enter_context(stored)
         await backend.open()
@@ -97,13 +116,16 @@ async def _run(
         Summary(int(manifest["calls"]), before.outcomes),
         Options(
             max_failures=options.get("max_failures"),
-            retries=_retries(options, may_repeat(verified)),
+            retries=retries_of(options, verified),
             rerun_lost=again,
         ),
         ended,
     )
     with suppress(asyncio.CancelledError):
         await _interruptible(driver, lambda: on_progress(driver.summary))
+    if (number := driver.summary.cut_off) > 0:
+        calls = "1 call was" if number == 1 else f"{number} calls were"
+        driver.summary.notes.append(f"{calls} ended before a result was known")
     await asyncio.to_thread(receipts.sign)
     return driver.summary
 
@@ -138,16 +160,17 @@ def _report(fault: str) -> None:
     raise BatchError(fault, hint="sign them later with: rye receipt RUN")
 
 
-async def _interruptible(driver: Driver, on_stop: Callable[[], None]) -> None:
+async def _interruptible(driver: Driver, on_progress: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     running = asyncio.ensure_future(driver.run())
+    ticking = asyncio.ensure_future(_tick(on_progress))
 
     def interrupt() -> None:
         if driver.summary.stopped:
             running.cancel()
         else:
             driver.stop("interrupted")
-            on_stop()
+            on_progress()
 
     numbers = (signal.SIGINT, signal.SIGTERM)
     for number in numbers:
@@ -155,19 +178,16 @@ async def _interruptible(driver: Driver, on_stop: Callable[[], None]) -> None:
     try:
         await running
     finally:
+        ticking.cancel()
         for number in numbers:
             loop.remove_signal_handler(number)
 
 
-def _retries(options: dict[str, Any], repeats: bool) -> int:
-    retries = int(options.get("retry") or 0)
-    if retries and not repeats and not options.get("retry_unsafe"):
-        raise ParameterError(
-            "invalid --retry",
-            ["the tool does not declare that it may run twice (idempotent)"],
-            hint="pass --retry-unsafe if it may",
-        )
-    return retries
+async def _tick(on_progress: Callable[[], None]) -> None:
+    """Show progress also while no call ends."""
+    while True:
+        on_progress()
+        await asyncio.sleep(1)
 
 
 def new_folder(context: Context) -> Path:

@@ -12,17 +12,23 @@ Values are made encodable first: an unencodable value would leave a call without
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from typing import Any
 
 import rye.errors
 from rye.executor.run.result import ExecutionResult
-from rye.mcp.budget import DEFAULT_BUDGET, MIN_BUDGET, Text, fit
-from rye.mcp.media import Media, blocks_of, media_content
+from rye.mcp.budget import DEFAULT_BUDGET, MIN_BUDGET, Fitted, Text, fit
+from rye.mcp.media import Media, blocks_of, blocks_of_server, media_content
 from rye.mcp.outputs import Outputs
 from rye.mcp.protocol.errors import INTERNAL_ERROR, ProtocolError
-from rye.mcp.protocol.types import CallToolResult, Content, ResourceLink, TextContent
+from rye.mcp.protocol.types import (
+    CallToolResult,
+    Content,
+    EmbeddedResource,
+    ResourceLink,
+    TextContent,
+)
 
 # Metadata of a failed call that is passed on beside its type, message and hint.
 _PASSED_ON = ("issues", "nearest", "lockfile", "return_code", "signal", "timed_out", "status_code")
@@ -52,12 +58,12 @@ class Presenter:
 
         ``media`` says which files of the call may be sent.
         """
-        if media is not None and result.success and "return_code" in result.metadata:
+        if media is not None and result.success:
             if result.raw_stdout is not None:
                 return self._binary(result, version)
-            blocks = blocks_of(result.data)
+            blocks, structured = _blocks_of(result)
             if blocks is not None:
-                return self._blocks(blocks, media, budget)
+                return self._blocks(media_content(blocks, media), structured, budget, version)
         if "plan" in result.metadata and isinstance(result.data, dict):
             # The names of the environment are many, and say nothing about this tool.
             plan = {key: value for key, value in result.data.items() if key != "environment"}
@@ -77,16 +83,39 @@ class Presenter:
         text = _failure_text(message, result)
         return self._sent(text, {"error": error}, budget, version, is_error=True)
 
-    def _blocks(self, blocks: list[Mapping[str, Any]], media: Media, budget: int) -> CallToolResult:
+    def _blocks(
+        self,
+        blocks: Iterable[Content],
+        structured: dict[str, Any] | None,
+        budget: int,
+        version: str,
+    ) -> CallToolResult:
+        """All texts of the blocks share the budget, also those of embedded files."""
         content: list[Content] = []
-        for one in media_content(blocks, media):
-            block = one
-            if isinstance(one, TextContent):
-                text = fit(Text(stdout=one.text), max(budget, MIN_BUDGET), self._outputs).text
-                budget -= len(text)
-                block = TextContent(text=encodable_text(text))
-            content.append(block)
-        return CallToolResult(content=content, is_error=False)
+        for one in blocks:
+            text = _text_in(one)
+            if text is None:
+                content.append(one)
+                continue
+            fitted = fit(Text(stdout=text), max(budget, MIN_BUDGET), self._outputs)
+            budget -= len(fitted.text)
+            if fitted.is_cut:
+                structured = None
+            if fitted.is_cut or isinstance(one, TextContent):
+                content += self._texts(fitted, version)
+            else:
+                content.append(one)
+        return CallToolResult(
+            content=content, structured_content=_encodable(structured), is_error=False
+        )
+
+    def _texts(self, fitted: Fitted, version: str) -> Iterator[Content]:
+        """The text, and links to what was left out."""
+        yield TextContent(text=encodable_text(fitted.text))
+        if fitted.output_id and version not in _WITHOUT_LINKS:
+            for name in fitted.streams:
+                uri = f"rye://outputs/{fitted.output_id}/{name}"
+                yield ResourceLink(uri=uri, name=name, mime_type="text/plain")
 
     def _binary(self, result: ExecutionResult, version: str) -> CallToolResult:
         data = result.raw_stdout or b""
@@ -127,17 +156,32 @@ class Presenter:
         is_error: bool = False,
     ) -> CallToolResult:
         fitted = fit(text, budget, self._outputs)
-        content: list[Content] = [TextContent(text=encodable_text(fitted.text))]
-        if fitted.output_id and version not in _WITHOUT_LINKS:
-            for name in fitted.streams:
-                uri = f"rye://outputs/{fitted.output_id}/{name}"
-                content.append(ResourceLink(uri=uri, name=name, mime_type="text/plain"))
+        content = list(self._texts(fitted, version))
         if fitted.is_cut and not is_error:
             # An object that does not fit as text does not fit as an object either.
             structured = None
         return CallToolResult(
             content=content, structured_content=_encodable(structured), is_error=is_error
         )
+
+
+def _blocks_of(
+    result: ExecutionResult,
+) -> tuple[list[Mapping[str, Any]] | None, dict[str, Any] | None]:
+    """The blocks of a result, if it has some, and the object beside them."""
+    if "return_code" in result.metadata:
+        return blocks_of(result.data), None
+    given = result.metadata.get("content")
+    if given is None:
+        return None, None
+    beside = None if result.data == {"content": given} else _structured(result.data)
+    return blocks_of_server(given), beside
+
+
+def _text_in(block: Content) -> str | None:
+    if isinstance(block, EmbeddedResource):
+        return block.resource.text
+    return block.text if isinstance(block, TextContent) else None
 
 
 def _structured(data: Any) -> dict[str, Any] | None:
@@ -194,6 +238,8 @@ def _for_agents(message: str, metadata: Mapping[str, Any]) -> tuple[str, str]:
     ask = metadata.get("agent_hint") or (_ASK_THE_USER if decided else "")
     if decided:
         _logger.warning("%s", message)
+    if own := metadata.get("agent_error"):
+        return f"{own}; {ask}", ask
     if not ask:
         return message, hint
     return message.replace(hint, ask) if hint else f"{message}; {ask}", ask

@@ -20,6 +20,7 @@ from rye.mcp.protocol.types import (
     EmbeddedResource,
     ImageContent,
     ResourceContents,
+    ResourceLink,
     TextContent,
 )
 from rye.spaces.folders import CLOCK_LAG_NS
@@ -28,6 +29,7 @@ MAX_BYTES = 3 * 1024 * 1024
 """Of all files of a result. In base64 they are a third larger, and some clients end the session
 over messages of 5 MB."""
 
+_TOO_LARGE = "it has {:,} bytes, and {:,} can be sent"
 _TYPES = ("text", "image", "audio", "file", "resource")
 
 
@@ -51,6 +53,11 @@ def blocks_of(data: Any) -> list[Mapping[str, Any]] | None:
     return blocks if all(map(_is_block, blocks)) else None
 
 
+def blocks_of_server(content: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the blocks of another MCP server, which must not name files of this machine."""
+    return [{key: value for key, value in one.items() if key != "path"} for one in content]
+
+
 def _is_block(block: object) -> bool:
     if not isinstance(block, Mapping) or block.get("type") not in _TYPES:
         return False
@@ -72,27 +79,50 @@ def media_content(blocks: list[Mapping[str, Any]], media: Media) -> Iterator[Con
         kind = block["type"]
         if kind == "text":
             yield TextContent(text=block["text"])
-        elif kind == "resource":
-            yield EmbeddedResource(_given_resource(block["resource"]))
-        elif "path" not in block:
-            made = ImageContent if kind == "image" else AudioContent
-            yield made(data=block["data"], mime_type=block["mimeType"])
+        elif kind == "resource_link":
+            yield ResourceLink(
+                str(block.get("uri")), str(block.get("name")), _text(block, "mimeType")
+            )
         else:
+            name = f"{kind} {block['path']}" if "path" in block else kind
             try:
-                path, data = _read(block["path"], media, room)
-                room -= len(data)
-                yield _of_file(kind, path, data, block.get("mimeType"))
+                size, content = _made(block, media, room)
+                room -= size
+                yield content
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                yield TextContent(text=f"[{kind} {block['path']} is not sent: {reason.lower()}]")
+                yield TextContent(text=f"[{name} is not sent: {reason.lower()}]")
+
+
+def _made(block: Mapping[str, Any], media: Media, room: int) -> tuple[int, Content]:
+    """Return the size of a file or its data, and its content."""
+    kind = block["type"]
+    if "path" in block:
+        path, data = _read(block["path"], media, room)
+        return len(data), _of_file(kind, path, data, block.get("mimeType"))
+    if kind == "resource":
+        given = _given_resource(block["resource"])
+        # Text counts as text of the result.
+        return _size(given.blob or "", room), EmbeddedResource(given)
+    made = ImageContent if kind == "image" else AudioContent
+    return _size(block["data"], room), made(data=block["data"], mime_type=block["mimeType"])
+
+
+def _size(base64: str, room: int) -> int:
+    size = len(base64) * 3 // 4
+    if size > room:
+        raise ValueError(_TOO_LARGE.format(size, room))
+    return size
+
+
+def _text(given: Mapping[str, Any], name: str) -> str | None:
+    return given[name] if isinstance(given.get(name), str) else None
 
 
 def _given_resource(given: Mapping[str, Any]) -> ResourceContents:
-    def text(name: str) -> str | None:
-        return given[name] if isinstance(given.get(name), str) else None
-
-    mime_type = text("mimeType") or "application/octet-stream"
-    return ResourceContents(given["uri"], mime_type, text=text("text"), blob=text("blob"))
+    mime_type = _text(given, "mimeType") or "application/octet-stream"
+    text, blob = _text(given, "text"), _text(given, "blob")
+    return ResourceContents(given["uri"], mime_type, text=text, blob=blob)
 
 
 def _of_file(kind: str, path: Path, data: bytes, mime_type: object) -> Content:
@@ -139,5 +169,5 @@ def _read(name: str, media: Media, room: int) -> tuple[Path, bytes]:
         if found.st_ctime_ns < media.started - CLOCK_LAG_NS:
             raise ValueError("the call has not changed it")
         if found.st_size > room:
-            raise ValueError(f"it has {found.st_size:,} bytes, and {room:,} can be sent")
+            raise ValueError(_TOO_LARGE.format(found.st_size, room))
         return path, file.read(room)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SECRET = {"rye": "secret"}
 """Stands for the value of a parameter that the schema declares to be secret."""
+ANSWER_OF_SERVER = "an answer of an MCP server"
 _LARGE = 2 * 1024 * 1024
 """From this size on, OpenSSL saves more time than it takes to load."""
 
@@ -102,13 +103,18 @@ def _refers(schema: object) -> bool:
     return isinstance(schema, list | tuple) and any(_refers(part) for part in schema)
 
 
-def output_digests(primitive: str, result: Any, *, keeps: bool) -> str:
-    """Sizes and digests of the output, and the output itself if it is kept, without braces."""
-    if primitive == SUBPROCESS:
+def output_digests(kind: str, result: Any, *, keeps: bool) -> str:
+    """Sizes and digests of the output, and the output itself if it is kept, without braces.
+
+    ``kind`` is the id of a primitive, or :data:`ANSWER_OF_SERVER`.
+    """
+    if kind == SUBPROCESS:
         stdout = _stream(result.raw_stdout, result.stdout, result.truncated_stdout, keeps)
         stderr = _stream(result.raw_stderr, result.stderr, result.truncated_stderr, keeps)
         return f'"stdout":{{{stdout}}},"stderr":{{{stderr}}}'
-    body = result.body if primitive == HTTP_CLIENT else None
+    body = result.body if kind == HTTP_CLIENT else None
+    if kind == ANSWER_OF_SERVER and (result.content or result.structured):
+        body = {"content": result.content, "structured": result.structured}
     if body is None:
         return ""
     text = body if isinstance(body, str) else canonical_json(body)
@@ -130,7 +136,18 @@ def _stream(raw: bytes | None, text: str, left_out: int, keeps: bool) -> str:
     return described
 
 
-def without_output(autopsy: Mapping[str, Any]) -> dict[str, Any]:
+def without_output(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record without what was read from the output of the tool."""
+    if "autopsy" in fields:
+        fields = {**fields, "autopsy": _without_texts(fields["autopsy"])}
+    if "denials" in fields:
+        # Their targets, a path or a host, were read from it.
+        hidden = [{"tried": one["tried"], "key": one["key"]} for one in fields["denials"]]
+        fields = {**fields, "denials": hidden}
+    return fields
+
+
+def _without_texts(autopsy: Mapping[str, Any]) -> dict[str, Any]:
     """What the processes waited for, without what they printed and the values in their stacks."""
     kept = ("pid", "parent", "command", "state", "cpu_seconds", "memory_bytes", "waits_for")
     processes = [{name: one[name] for name in kept if name in one} for one in autopsy["processes"]]

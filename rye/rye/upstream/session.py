@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 60.0
 _MAX_PAGES = 100
+_LISTENING_SINCE = "2026-07-28"
 
 
 class UpstreamError(Exception):
@@ -67,6 +68,15 @@ class UpstreamSession:
         self._callers = callers
         self._job = job
         self._definitions: dict[str, ToolDefinition] | None = None
+        self._changes = 0
+        tools = client.server_capabilities.tools
+        # A client of 2026-07-28 is told about changes only while it listens.
+        self._must_listen = (
+            client.protocol_version >= _LISTENING_SINCE
+            and tools is not None
+            and bool(tools.list_changed)
+        )
+        self._listening = False
 
     @property
     def lost(self) -> bool:
@@ -82,9 +92,12 @@ class UpstreamSession:
         return _reason(error, self._job)
 
     async def definitions(self) -> dict[str, ToolDefinition]:
-        """The tools that the server offers now; asked again after it said that they changed."""
-        if self._definitions is None:
+        """The tools that the server offers now; asked again after it said that they changed, and
+        each time if it could not say so.
+        """
+        if self._definitions is None or (self._must_listen and not self._listening):
             found: dict[str, ToolDefinition] = {}
+            changes = self._changes
             cursor: str | None = None
             for _ in range(_MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
@@ -94,12 +107,28 @@ class UpstreamSession:
                 cursor = page.next_cursor
                 if not cursor:
                     break
+            if changes != self._changes:
+                return found
             self._definitions = found
         return self._definitions
 
     def forget_definitions(self) -> None:
         """The server's tools have changed."""
         self._definitions = None
+        self._changes += 1
+
+    async def follow_changes(self) -> None:
+        """Forget the definitions after each change, until the server stops saying so."""
+        if not self._must_listen:
+            return
+        # A server that does not keep its promise is asked before each call.
+        with suppress(Exception):
+            async with self._client.listen(tools_list_changed=True) as changes:
+                self.forget_definitions()
+                self._listening = True
+                async for _ in changes:
+                    self.forget_definitions()
+        self._listening = False
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], pinned: str, caller: Caller
@@ -175,6 +204,7 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
         client = Client(
             transport,
             logging_callback=on_log,
+            log_level="info",
             message_handler=on_message,
             elicitation_callback=on_ask,
         )
@@ -187,7 +217,12 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
             raise UpstreamError(_reason(error, job)) from None
         session = UpstreamSession(client, callers, job)
         sessions.append(session)
-        yield session
+        following = asyncio.create_task(session.follow_changes())
+        try:
+            yield session
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
 
 
 class KeptServer:

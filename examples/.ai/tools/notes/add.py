@@ -1,5 +1,5 @@
-# rye:signed:20261116T031444Z:61249c38ac637729856ef0d2d839a2e26b6a3169c6d4ad9ebbfe179a49d911f4:21DYCyA1J5QHByuY7KdxuJkKQUEvyPM6IoDlGpHsa6Ju7XtMC6quV9WAvjjKIGKASKitwpSTlpD6rCJwPO6tBg==:b6e3ce2753b61fa2
-"""Adds a line to notes.md, so that an agent can remember something."""
+# rye:signed:20261118T112357Z:8b431cf6f223aa60c585d5434b2e0d40ce1065844a56054db4c62e8b9fbf8914:nzpMyJEegUHrV2qqaf6OqFZBxuEzbPq_LZfkbrw5UiZ5UCGm2gHEf-egqcNqnQ4veqMIbbBIsa2h9duQomvSBQ==:f3b8c4ccdd3d0f3f
+"""Adds a line to notes/notes.md, so that an agent can remember something."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_runtime"
 __category__ = "notes"
-__tool_description__ = "Add a note to notes.md"
+__tool_description__ = "Add a note to notes/notes.md"
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -23,11 +23,13 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+PERMISSIONS = {"write": ["{project_path}/notes"]}
+
 ANNOTATIONS = {"read_only": False, "destructive": False, "idempotent": False, "open_world": False}
 
 
 def execute(params, project_path):
-    notes = Path(project_path, "notes.md")
+    notes = Path(project_path, "notes", "notes.md")
     line = " ".join([params["text"], *(f"#{tag}" for tag in params.get("tags", []))])
     with notes.open("a", encoding="utf-8") as file:
         file.write(f"- {line}\n")

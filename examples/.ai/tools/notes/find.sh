@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rye:signed:20261116T031444Z:f09bd9a01b41f0699b5d5c5dc58f9d7b4df0bc35ce4c56ff0f4ff40a0357cfd1:A64WChdf1NWrpbq12Itkl25q0eV4si25-w8CDOFfoeLkCKIRVe--8KdPzQKCW4eRiFypT32TVFkdqcoWfM74BQ==:b6e3ce2753b61fa2
+# rye:signed:20261118T112432Z:6c691bfc341ada4d09d1dcd082f42b8ec8f4889a82172055897b6c60a9234ba6:7cJtld7liwefk9oWywMmMt0A9B4S6p7l6mSkUrB_jFQB2SX2t_RNYLwIYg7ujxuWyftE2hDlYJilx6FSreGWCA==:f3b8c4ccdd3d0f3f
 # /// rye
 # version = "1.0.0"
 # tool_type = "shell"
@@ -17,10 +17,14 @@
 # minLength = 1
 # description = "What to look for; it is no pattern"
 #
+# [permissions]
+# read = ["{project_path}/notes"]
+# run = ["grep"]
+#
 # [annotations]
 # read_only = true
 # open_world = false
 # ///
 
-cd "$RYE_PROJECT_PATH" && touch notes.md
-grep -F -e "$RYE_PARAM_TEXT" notes.md || echo "no note contains that"
+cd "$RYE_PROJECT_PATH" || exit
+grep -F -s -e "$RYE_PARAM_TEXT" notes/notes.md || echo "no note contains that"

@@ -1,4 +1,4 @@
-# rye:signed:20261116T031444Z:4d19eaf52be6ca0799695cb35e66cfcc1e7f7cf4725eb1a0643fe38fbb3f7318:e8NX-VJBpNZqC75hk0u24i_vShST7IVtlGKFtLFIyXWcBZPbVDarrjWiEi_oKWMbzTihTwRZ0MPXBrUeqBpDBA==:b6e3ce2753b61fa2
+# rye:signed:20261118T112357Z:a747c0e6d99617fa2bb5ae38548e4864e4a5b0274a84584abf72a72cbf934566:gbLFyQZP4m2VzrYDzTj5HfoVwUmcwg5mCa513qAGanVz7t1VEtrP8PRZvHCFA_BvNay2a1-yT23xECpqUrQnBw==:f3b8c4ccdd3d0f3f
 # /// rye
 # version = "1.0.0"
 # tool_type = "awk"
@@ -6,13 +6,16 @@
 # category = "notes"
 # description = "Show the longest note"
 #
+# [permissions]
+# read = ["{project_path}/notes"]
+#
 # [annotations]
 # read_only = true
 # open_world = false
 # ///
 
 BEGIN {
-    while ((getline line < "notes.md") > 0)
+    while ((getline line < "notes/notes.md") > 0)
         if (length(line) > length(longest)) longest = line
     print longest
 }

@@ -1,10 +1,13 @@
-// rye:signed:20261116T031444Z:86e7b05e454dc64745b4a1afa7f277d6bfa50cb56fe5aca00ad5c045f659da82:JDzddIBJ6kEdhZL6PugGfBwM6IAn-Gyb3pyGFYoiio7Oh6nukaQP2XfhIIkbOSezqOxNLET7oiJhR6sc0-tqCQ==:b6e3ce2753b61fa2
+// rye:signed:20261118T112357Z:5d425fbb6b90722e83d7e8e5bd92a40c4b5566d47343ca3f2b61c5353cf459a0:bTfiqmUBvi0FPyeaaZ2UxToszZOhIb4-HC-eb0cC3uVM1flY5Yj7e1LkqyiVeC5QSE-oBHYg1WAP3phY1zIFAA==:f3b8c4ccdd3d0f3f
 // /// rye
 // version = "1.0.0"
 // tool_type = "javascript"
 // executor_id = "rye/core/runtimes/node_runtime"
 // category = "notes"
 // description = "Count the tags of all notes"
+//
+// [permissions]
+// read = ["{project_path}/notes"]
 //
 // [annotations]
 // read_only = true
@@ -15,7 +18,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
 export async function execute(params, projectPath) {
-  const notes = await readFile(join(projectPath, "notes.md"), "utf8");
+  const notes = await readFile(join(projectPath, "notes", "notes.md"), "utf8");
   const counts = {};
   for (const [, tag] of notes.matchAll(/#([a-z]+)/g)) {
     counts[tag] = (counts[tag] ?? 0) + 1;

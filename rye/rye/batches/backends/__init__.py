@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rye.batches.records import BatchResult, Call
+
+if TYPE_CHECKING:
+    from rye.executor.run.prepare import VerifiedChain
 
 
 class WorkerLost(Exception):  # noqa: N818 - an event of a backend, not a mistake
@@ -15,10 +18,14 @@ class WorkerLost(Exception):  # noqa: N818 - an event of a backend, not a mistak
 class Backend(Protocol):
     """Runs chunks of calls. The driver keeps the journal, the order and the results."""
 
-    lanes: int
-    """Chunks that may be under way at once."""
+    @property
+    def lanes(self) -> int:
+        """Chunks that may be under way at once, after :meth:`open`; fewer when workers are lost."""
+
     chunk: int
     """Calls in a chunk."""
+    verified: VerifiedChain | None
+    """The tool, after :meth:`open`."""
 
     async def open(self) -> None:
         """Get ready; raises a ``RyeError`` if the tool cannot run."""

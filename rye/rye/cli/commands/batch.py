@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,25 +29,51 @@ class _Batch(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in _COMMANDS and args[0] not in ("-h", "--help"):
-            args = ["run", *args]
+            args = ["TOOL", *args]
         return super().parse_args(ctx, args)
+
+
+class _Run(click.Command):
+    """Its name is the place of its first argument."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - of click
+        return ["[CALLS]", "[OPTIONS]"]
+
+
+def _on_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say where the calls run."""
+    options = (
+        click.option("--on", type=click.Choice(["local", "ray"]), help="Where the calls run."),
+        click.option(
+            "--env", metavar="NAME", multiple=True, help="Send this variable to the workers."
+        ),
+        click.option(
+            "--insecure", is_flag=True, help="Use a cluster that needs no authentication."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @click.group(cls=_Batch)
 def command() -> None:
-    """Call one tool many times, on this machine.
+    """Call one tool many times, on this machine or on a Ray cluster.
 
     \b
     Examples:
       rye batch rye/bash/bash calls.jsonl --out results.jsonl
       rye batch rye/fs/read --each 'path=docs/**/*.md'
+      rye batch rye/bash/bash calls.jsonl --on ray
       rye batch status DIR
       rye batch resume DIR
       rye batch show DIR --failed
+
+    `rye batch TOOL --help` lists the options of a new batch.
     """
 
 
-@command.command("run", hidden=True)
+@command.command("TOOL", cls=_Run, hidden=True)
 @click.argument("item_id", metavar="TOOL", shell_complete=complete_item)
 @click.argument("calls", metavar="[CALLS]", required=False, type=click.Path(path_type=Path))
 @click.option("--each", "pattern", metavar="NAME=GLOB", help="One call for each matching file.")
@@ -81,6 +107,7 @@ def command() -> None:
 @click.option(
     "--receipts", type=click.Choice(["signed"]), help="Sign a receipt of every call with your key."
 )
+@_on_cluster
 @click.option("--sync", is_flag=True, help="Survive a power cut, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print progress as JSON lines.")
 @click.pass_obj
@@ -100,7 +127,7 @@ def run(
     """Call TOOL once for each line of CALLS, an object of parameters, or {"id", "parameters"}."""
     from rye.batches.folder import BatchFolder
     from rye.batches.plan import create
-    from rye.batches.running import new_folder
+    from rye.batches.running import backend_of, new_folder
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
@@ -111,7 +138,7 @@ def run(
         raise click.UsageError("--out is the file of the calls; choose another")
 
     async def body() -> Summary:
-        backend = _backend(item_id, context, options)
+        backend = backend_of(item_id, context, options)
         try:
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
@@ -127,10 +154,13 @@ def run(
 
 @command.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@_on_cluster
 @click.option("--rerun-unknown", is_flag=True, help="Run calls again that may have run.")
 @click.option("--json", "as_json", is_flag=True, help="Print progress as JSON lines.")
 @click.pass_obj
-def resume(invocation: Invocation, *, folder: Path, rerun_unknown: bool, as_json: bool) -> None:
+def resume(
+    invocation: Invocation, /, *, folder: Path, rerun_unknown: bool, as_json: bool, **cluster: Any
+) -> None:
     """Run the calls of a batch that have no result yet.
 
     \b
@@ -138,14 +168,20 @@ def resume(invocation: Invocation, *, folder: Path, rerun_unknown: bool, as_json
       rye batch resume ~/.ai/batches/01k2
     """
     from rye.batches.folder import BatchFolder
+    from rye.batches.running import backend_of
 
     context = invocation.context
     manifest = BatchFolder(folder).manifest()
-    options = manifest["options"]
+    options = {
+        **manifest["options"],
+        **{name: value for name, value in cluster.items() if value},
+        # Accepted for the cluster of then, which need not be this one.
+        "insecure": cluster["insecure"],
+    }
     where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
 
     async def body() -> Summary:
-        backend = _backend(manifest["tool"], context, options)
+        backend = backend_of(manifest["tool"], context, options)
         try:
             return await _run(where, backend, context, rerun_unknown=rerun_unknown, as_json=as_json)
         finally:
@@ -174,6 +210,7 @@ def status(folder: Path, as_json: bool) -> None:
         print_json(
             {
                 **manifest,
+                "running": where.is_running(),
                 "ended": state.ended,
                 "in_doubt": state.in_doubt,
                 "outcomes": dict(outcomes),
@@ -183,8 +220,12 @@ def status(folder: Path, as_json: bool) -> None:
     echo(f"{plain(manifest['tool'])}: {state.ended} of {state.total} calls have a result")
     for outcome, count in sorted(outcomes.items()):
         echo(f"  {outcome:<8} {count}")
+    running = where.is_running()
     if state.in_doubt:
-        echo(f"  {state.in_doubt} started and have no result: running, or interrupted")
+        doubt = "running now" if running else "interrupted; each may or may not have run"
+        echo(f"  {state.in_doubt} started and have no result: {doubt}")
+    if state.ended < state.total and not running:
+        echo(f"go on with: rye batch resume {shlex.quote(str(folder))}")
 
 
 @command.command()
@@ -206,15 +247,6 @@ def show(folder: Path, failed: bool) -> None:
             print_json(one, indent=None)
 
 
-def _backend(item_id: str, context: Context, options: dict[str, Any]) -> Any:
-    from rye.batches.backends.local import LocalBackend
-    from rye.batches.running import CALLER
-
-    return LocalBackend(
-        item_id, context, jobs=options.get("jobs"), timeout=options.get("timeout"), caller=CALLER
-    )
-
-
 async def _run(
     where: BatchFolder,
     backend: Any,
@@ -228,6 +260,8 @@ async def _run(
 
     where.open()
     try:
+        if rerun_unknown:
+            where.forget_unknown()
         options = where.manifest()["options"]
         if options.get("out"):
             in_order = options.get("order") == "input"
@@ -265,10 +299,15 @@ def _end(summary: Summary, where: BatchFolder, *, as_json: bool) -> None:
     print_summary(summary, as_json=as_json)
     for note in summary.notes:
         print_error(note)
-    if summary.stopped or summary.done < summary.total:
+    if summary.done < summary.total:
         reason = summary.stopped or "not all calls have a result"
         print_error(f"{reason}; go on with: rye batch resume {shlex.quote(str(where.path))}")
-    if summary.stopped == "interrupted":
-        raise click.exceptions.Exit(130)
-    if summary.failures or summary.done < summary.total:
+        if summary.stopped == "interrupted":
+            raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(1)
+    if unknown := summary.outcomes["unknown"]:
+        calls = "1 call" if unknown == 1 else f"{unknown} calls"
+        again = f"rye batch resume {shlex.quote(str(where.path))} --rerun-unknown"
+        print_error(f"{calls} may or may not have run; to run them again: {again}")
+    if summary.failures:
         raise click.exceptions.Exit(1)

@@ -263,7 +263,7 @@ class BlockingExecutor:
         if self._recorder is None:
             from rye.executor.run.recorded import Recorder
 
-            self._recorder = Recorder(parts)
+            self._recorder = Recorder(parts, moves=False)
         return self._recorder
 
     def _snapshot_of(self, item_id: str) -> Snapshot | None:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rye.executor.run.channel import Listener
     from rye.executor.run.live_run import LiveRun, Questions
     from rye.executor.run.recorded import Recording
+    from rye.recording.spool import Spool
 
     Result = TypeVar("Result")
     Approve = Callable[[PreparedCall], Awaitable[bool]]
@@ -80,16 +81,18 @@ class PrimitiveExecutor:
         context: Context | None = None,
         confined_only: bool = False,
         warm: bool | Callable[[str], bool] = True,
+        spool: Spool | None = None,
     ) -> None:
         """``context`` replaces the three paths and the environment of the process.
 
         ``confined_only`` refuses tools that declare no permissions. ``warm`` prepares processes for
         tools that are called again within a minute; a function returns true for the ids of those
-        that are prepared after the first call already.
+        that are prepared after the first call already. ``spool`` receives the records of the
+        calls instead of the user's history.
         """
         self.context = context or Context.from_machine(project_path, user_space, system_space)
         self._preparer = Preparer(self.context, self.PRIMITIVE_MAP, confined_only=confined_only)
-        self._recorder = Recorder(self._preparer, moves=True)
+        self._recorder = Recorder(self._preparer, spool, moves=spool is None)
         self.announcer = Announcer(self.context.user_space)
         """Shows calls that last to the pages of the user."""
         self._worker = _Worker(self.context, self.PRIMITIVE_MAP)

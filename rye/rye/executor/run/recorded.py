@@ -24,11 +24,13 @@ from lilux.runtime.env_resolver.interpreters import which
 
 from rye.errors import HistoryError
 from rye.executor.caches import BoundedDict
+from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
 from rye.items.permissions import permissions_to_json
 from rye.recording.digests import (
+    ANSWER_OF_SERVER,
     Secrets,
     digest,
     digest_of_description,
@@ -68,6 +70,9 @@ OUTCOME_OF_ERROR = {
     "PrimitiveFailed": FAILED,
     "ToolNotStarted": ERROR,
     "NotEnforcedError": REFUSED,
+    "UpstreamChangedError": REFUSED,
+    "UpstreamFailed": ERROR,
+    "UpstreamToolFailed": FAILED,
     "CancelledOnPageError": CANCELLED,
 }
 """The error types of a call that passed every check. Their messages may contain output."""
@@ -88,11 +93,11 @@ _NO_PARAMETERS = digest(b"{}")
 class Recorder:
     """Records the calls of one executor."""
 
-    def __init__(self, preparer: Preparer, *, moves: bool = False) -> None:
+    def __init__(self, preparer: Preparer, spool: Spool | None = None, *, moves: bool) -> None:
         """``moves`` is for a long-lived program: it moves its lines into the database, too."""
         self._preparer = preparer
         self._config = HistoryConfig(preparer.context, preparer.library.disk_cache)
-        self._spool = Spool(history_folder(preparer.context.user_space))
+        self._spool = spool or Spool(history_folder(preparer.context.user_space))
         self._writer: Writer | None = None
         if moves:
             from rye.recording.writer import Writer
@@ -331,16 +336,12 @@ class Recording:
         )
         keeps = settings.keeps_output(item)
         if not keeps:
-            if "autopsy" in fields:
-                fields["autopsy"] = without_output(fields["autopsy"])
-            if "denials" in fields:
-                # A path or a host was read from the output.
-                fields["denials"] = [
-                    {"tried": one["tried"], "key": one["key"]} for one in fields["denials"]
-                ]
+            fields = without_output(fields)
         parts.append(fragment_of(fields))
         if call is not None and self._result is not None:
-            output = output_digests(call.config.primitive_id, self._result, keeps=keeps)
+            of_server = MCP_TOOL in call.config.config
+            kind = ANSWER_OF_SERVER if of_server else call.config.primitive_id
+            output = output_digests(kind, self._result, keeps=keeps)
             parts.append(f'"output":{{{output}}}')
         return run_id, line_of(*parts, known.fragment(call))
 
@@ -351,8 +352,8 @@ class Recording:
             kind = str(metadata.get("error_type"))
             fields["outcome"] = OUTCOME_OF_ERROR.get(kind) or (ERROR if self._result else REFUSED)
             fields["error_type"] = kind
-            if self._result is None:
-                # The message of a check never contains a value.
+            if self._result is None or kind == "UpstreamChangedError":
+                # The message of a check never contains a value of the caller.
                 fields["reason"] = result.error
         if "return_code" in metadata:
             fields["exit"] = metadata["return_code"]

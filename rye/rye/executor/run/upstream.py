@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lilux.record import replaced
+
 from rye.errors import UpstreamChangedError
 from rye.executor.config.build import MCP_TOOL
 from rye.executor.run.channel import Progress, Question
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 TOKEN_OF = "token_of"  # noqa: S105 - the name of a service, not a token
 """The key of a config that names the service whose token is sent."""
 _DEFAULT_SECONDS = 300.0
+_MAX_REASON = 1000
 
 
 class UpstreamPool:
@@ -125,11 +128,15 @@ def upstream_outcome(result: UpstreamResult, chain: Sequence[ChainElement]) -> O
     """The outcome of the call of ``chain[0]``, whose server is ``chain[1]``."""
     name, server = chain[0].item_id, chain[1].item_id
     if result.changed:
-        return _failure(
+        refusal = f"{name!r} is not the tool that was pinned"
+        refused = _failure(
             UpstreamChangedError.__name__,
-            f"{name!r} is not the tool that was pinned: {_change(result, chain[0])}",
-            f"the user decides whether to accept it: rye import mcp {server} --update",
+            f"{refusal}: {_change(result, chain[0])}",
+            f"review that, and accept it with: rye import mcp {server} --update",
         )
+        # What the server says now is what the user has not accepted.
+        refused.metadata["agent_error"] = f"{refusal}: what its server says about it has changed"
+        return refused
     if result.error:
         kind = "ToolTimedOut" if result.timed_out else "UpstreamFailed"
         reason = f"{name!r}: the MCP server {server!r} failed: {result.error}"
@@ -137,19 +144,22 @@ def upstream_outcome(result: UpstreamResult, chain: Sequence[ChainElement]) -> O
         if result.timed_out:
             failed.metadata["timed_out"] = True
         return failed
-    metadata: dict[str, Any] = {}
-    if result.structured is not None:
+    text: Any = result.text
+    if not result.success:
+        reason = text.strip() or "without saying why"
+        if len(reason) <= _MAX_REASON:
+            return _failure("UpstreamToolFailed", f"{name!r} failed: {reason}", "")
+        return replaced(_failure("UpstreamToolFailed", f"{name!r} failed", ""), data=text)
+    # Many servers send a text a second time, in an object.
+    if result.structured is not None and result.structured != {"result": text}:
         data = result.structured
     elif all(one.get("type") == "text" for one in result.content):
-        data = result.text
+        data = text
     else:
         data = {"content": result.content}
-    if any(one.get("type") != "text" for one in result.content):
-        metadata["content"] = result.content
-    if result.success:
-        return Outcome(success=True, data=data, metadata=metadata)
-    reason = result.text.strip() or "without saying why"
-    return _failure("UpstreamToolFailed", f"{name!r} failed: {reason}", "")
+    is_plain = result.content == [{"type": "text", "text": data}]
+    metadata = {} if is_plain else {"content": result.content}
+    return Outcome(success=True, data=data, metadata=metadata)
 
 
 def _change(result: UpstreamResult, tool: ChainElement) -> str:

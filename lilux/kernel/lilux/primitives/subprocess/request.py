@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from lilux.primitives.subprocess.wire import Encoded
 from lilux.record import Record
 from lilux.templating import param_text, render
 
@@ -90,8 +91,8 @@ def asking_for_autopsy(fields: Mapping[str, Any], receiver: object) -> Mapping[s
     return fields if receiver is None else {"autopsy": "always", **fields}
 
 
-def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
-    """Return the complete environment of a process.
+def effective_env(env: Any, mode: Any = None) -> Encoded:
+    """Return the complete environment of a process; it must not be changed.
 
     ``merge`` updates the environment of this process with ``env``; ``exact`` takes ``env`` alone.
     Without a mode, an environment of 50 variables or more is exact.
@@ -100,13 +101,51 @@ def effective_env(env: Any, mode: Any = None) -> dict[str, str]:
         env = {}
     if not isinstance(env, Mapping):
         raise ValueError(f"env must be a mapping of strings, got {type(env).__name__}")
+    # A copy: the caller may change the original, also while it is compared.
     own = dict(env)
-    _check_env(own)
+    last = _kept.last
+    is_last = own == last
+    if not is_last:
+        _check_env(own)
     if mode not in (None, "merge", "exact"):
         raise ValueError("env_mode must be 'merge' or 'exact'")
-    if mode == "exact" or (mode is None and len(own) >= COMPLETE_ENV_SIZE):
-        return own
-    return {**os.environ, **own}
+    if mode != "exact" and (mode is not None or len(own) < COMPLETE_ENV_SIZE):
+        inherited = _own_env()
+        if not own:
+            return inherited
+        own = {**inherited, **own}
+        is_last = own == last
+    if is_last:
+        return last
+    _kept.last = complete = Encoded(own)
+    return complete
+
+
+class _Kept:
+    """Environments that stay encoded, because consecutive jobs often have the same one."""
+
+    __slots__ = ("inherited", "last")
+
+    def __init__(self) -> None:
+        self.last = Encoded({})
+        self.inherited: tuple[dict[bytes, bytes], Encoded] = ({}, Encoded({}))
+
+
+_kept = _Kept()
+
+
+def _own_env() -> Encoded:
+    """Return the environment of this process, decoded and encoded again only after a change."""
+    # `os.environ` decodes each value on each access, and has no other way to notice a change.
+    data = getattr(os.environ, "_data", None)
+    if not isinstance(data, dict):
+        return Encoded(os.environ)
+    before, decoded = _kept.inherited
+    if data != before:
+        before = data.copy()
+        decoded = Encoded({os.fsdecode(name): os.fsdecode(value) for name, value in before.items()})
+        _kept.inherited = (before, decoded)
+    return decoded
 
 
 def _check_env(env: dict[Any, Any]) -> None:

@@ -69,11 +69,11 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
 
 
 def _text(header: Mapping[str, Any]) -> str:
-    confinement = header.get("confinement")
-    if not isinstance(confinement, Encoded):
+    kept = {key: value.text for key, value in header.items() if type(value) is Encoded}
+    if not kept:
         return _dumps(header)
-    rest = _dumps({key: value for key, value in header.items() if value is not confinement})
-    return f'{rest[:-1]},"confinement":{confinement.text}}}'
+    rest = _dumps({key: value for key, value in header.items() if key not in kept})
+    return "".join([rest[:-1], *(f',"{key}":{text}' for key, text in kept.items()), "}"])
 
 
 class Decoder:

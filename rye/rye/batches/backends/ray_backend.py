@@ -1,0 +1,304 @@
+"""Calls on the nodes of a Ray cluster: one actor for each node, fed with many calls at once.
+
+A node gets as many calls as it has slots, and every message to it carries all new calls and brings
+back all new results. So a lost node leaves at most its slots in doubt, whatever the size of the
+batch, and a message for many calls costs as much as one for a single call.
+
+Actors are never restarted and calls are never sent twice (``max_restarts``, ``max_task_retries``):
+Ray would report a call that ran twice as one success.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import rye
+from rye.batches.backends import WorkerLost
+from rye.batches.backends.ray_cluster import ClusterNode, connect, load_ray
+from rye.batches.backends.ray_records import WorkerRecords
+from rye.batches.backends.ray_shipment import chosen, pack
+from rye.batches.backends.ray_worker import RayWorker
+from rye.batches.records import BatchResult, Call
+from rye.errors import ClosureError, ClusterError
+from rye.executor.run.execute import PrimitiveExecutor
+
+if TYPE_CHECKING:
+    from rye.context import Context
+    from rye.executor.run.prepare import VerifiedChain
+
+# While the results of some calls travel, others run.
+_SLOTS_PER_CPU = 4
+_START_SECONDS = 60.0
+_CLOSE_SECONDS = 5.0
+
+
+class RayBackend:
+    """One call in each lane; the lanes are the slots of all nodes."""
+
+    chunk = 1
+
+    def __init__(
+        self,
+        item_id: str,
+        context: Context,
+        *,
+        jobs: int | None = None,
+        timeout: float | None = None,
+        env: Sequence[str] = (),
+        insecure: bool = False,
+    ) -> None:
+        """``env`` are the names of variables whose values the workers get."""
+        self.verified: VerifiedChain | None = None
+        self._item_id = item_id
+        self._context = context
+        self._jobs = jobs
+        self._timeout = timeout
+        self._env = tuple(env)
+        self._insecure = insecure
+        self._connected = False
+        self._nodes: list[_Node] = []
+        self._free = asyncio.Condition()
+        self._records = WorkerRecords(context)
+
+    async def open(self) -> None:
+        """Verify the tool here, connect, and verify it again on every node."""
+        if self._nodes:
+            return
+        if self.verified is None:
+            async with PrimitiveExecutor(context=self._context) as executor:
+                self.verified = await executor.freeze(self._item_id)
+        shipment = pack(self.verified, self._context)
+        variables = chosen(self.verified, self._env, self._context)
+        ray = load_ray()
+        found = connect(insecure=self._insecure)
+        self._connected = True
+        self._nodes = [
+            _Node(ray, one, self._records, self._freed) for one in found[: self._jobs or len(found)]
+        ]
+        reference = ray.put(shipment)
+        await asyncio.gather(
+            *(node.open(reference, variables, self._timeout) for node in self._nodes)
+        )
+        living = [node for node in self._nodes if not node.lost]
+        if not living:
+            raise ClusterError(
+                "no worker could be started on any node of the cluster",
+                hint="look at the logs of the cluster",
+            )
+        _share(living, self._jobs)
+
+    @property
+    def lanes(self) -> int:
+        """The slots of the nodes that are alive."""
+        return sum(node.slots for node in self._nodes if not node.lost)
+
+    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
+        """Run the calls, one after the other, on the node with the most free slots."""
+        for call in chunk:
+            yield await self._run(call)
+
+    async def close(self) -> None:
+        """End everything on all nodes."""
+        nodes, self._nodes = self._nodes, []
+        await asyncio.gather(*(node.close() for node in nodes))
+        self._records.close()
+        if self._connected:
+            self._connected = False
+            load_ray().shutdown()
+
+    async def _run(self, call: Call) -> BatchResult:
+        async with self._free:
+            while (node := self._freest()) is None:
+                await self._free.wait()
+            waiting = node.hand_over(call)
+        return await node.result(call, waiting)
+
+    def _freest(self) -> _Node | None:
+        living = [node for node in self._nodes if not node.lost]
+        if not living:
+            raise WorkerLost
+        best = max(living, key=lambda node: node.free)
+        return best if best.free > 0 else None
+
+    async def _freed(self) -> None:
+        async with self._free:
+            self._free.notify_all()
+
+
+class _Node:
+    """The actor of one node, as the driver sees it."""
+
+    def __init__(
+        self,
+        ray: Any,
+        node: ClusterNode,
+        records: WorkerRecords,
+        on_free: Callable[[], Any],
+    ) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        self.slots = 0
+        """How many calls it runs at once."""
+        self.cpus = node.cpus
+        self.lost = False
+        self.host = node.address
+        self._ray = ray
+        self._records = records
+        self._on_free = on_free
+        self._waiting: dict[int, asyncio.Future[BatchResult]] = {}
+        self._outbox: list[tuple[Any, ...]] = []
+        self._exchanges = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._scheduled = False
+        self._actor = (
+            ray.remote(RayWorker)
+            .options(
+                num_cpus=0,
+                max_restarts=0,
+                max_task_retries=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
+            )
+            .remote()
+        )
+
+    async def open(self, shipment: Any, variables: dict[str, str], timeout: float | None) -> None:  # noqa: ASYNC109 - of each call
+        """Raises a ``RyeError`` if the node refuses the tool; one that is gone is lost.
+
+        A cluster lists a node for some seconds after its death.
+        """
+        here = {"rye": rye.__version__, "python": platform.python_version()}
+        try:
+            about = await asyncio.wait_for(_answer(self._actor.about.remote()), _START_SECONDS)
+            self.host = about["host"]
+            for name, version in here.items():
+                if about[name] != version:
+                    raise ClusterError(
+                        f"node {self.host} has {name} {about[name]}, and this machine {version}",
+                        hint=f"install {name} {version} there",
+                    )
+            fault = await self._actor.open.remote(shipment, variables, timeout)
+        except (self._ray.exceptions.RayError, TimeoutError) as error:
+            if "No module named 'rye'" in str(error):
+                raise ClusterError(
+                    f"rye is not installed on node {self.host}",
+                    hint=f"install rye {rye.__version__} there",
+                ) from None
+            self._lose()
+            return
+        if fault is not None:
+            raise _refusal(self.host, *fault)
+
+    @property
+    def free(self) -> int:
+        """Slots without a call."""
+        return self.slots - len(self._waiting)
+
+    def hand_over(self, call: Call) -> asyncio.Future[BatchResult]:
+        """Send the call with the next message."""
+        future: asyncio.Future[BatchResult] = asyncio.get_running_loop().create_future()
+        self._waiting[call.line] = future
+        self._outbox.append(tuple(call))
+        self._schedule()
+        return future
+
+    async def result(self, call: Call, future: asyncio.Future[BatchResult]) -> BatchResult:
+        """Wait for the result. Raises :class:`WorkerLost`; cancelling ends the call."""
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if not self.lost:
+                self._outbox = [one for one in self._outbox if one[0] != call.line]
+                with suppress(self._ray.exceptions.RayError):
+                    self._actor.cancel.remote([call.line])
+            raise
+        finally:
+            self._waiting.pop(call.line, None)
+            self._start(self._on_free())
+
+    def _schedule(self) -> None:
+        """Send soon: after all lanes that got a result have handed over their next call."""
+        if not self._scheduled:
+            self._scheduled = True
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._send)
+
+    def _send(self) -> None:
+        self._scheduled = False
+        if self.lost or (not self._outbox and (self._exchanges or not self._waiting)):
+            return
+        calls, self._outbox = self._outbox, []
+        self._exchanges += 1
+        self._start(self._exchange(calls))
+
+    async def _exchange(self, calls: list[tuple[Any, ...]]) -> None:
+        try:
+            answers = await self._actor.exchange.remote(calls)
+        except self._ray.exceptions.RayError:
+            # Also for an actor that is only unavailable: it may run the calls, or not.
+            self._lose()
+            return
+        self._exchanges -= 1
+        for fields, record in answers:
+            result = self._records.keep(BatchResult(*fields), record, self.host)
+            future = self._waiting.get(result.line)
+            if future is not None and not future.done():
+                future.set_result(result)
+        self._schedule()
+
+    def _lose(self) -> None:
+        if self.lost:
+            return
+        self.lost = True
+        self._kill()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(WorkerLost)
+
+    def _kill(self) -> None:
+        with suppress(self._ray.exceptions.RayError):
+            self._ray.kill(self._actor, no_restart=True)
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End the calls of the node, and its actor."""
+        if not self.lost:
+            with suppress(self._ray.exceptions.RayError, TimeoutError):
+                await asyncio.wait_for(_answer(self._actor.close.remote()), _CLOSE_SECONDS)
+        self.lost = True
+        self._kill()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _answer(reference: Any) -> Any:
+    return await reference
+
+
+def _share(nodes: Sequence[_Node], jobs: int | None) -> None:
+    """Give each node its slots: by its processors, or an equal share of what the user says."""
+    for at, node in enumerate(nodes):
+        share = _SLOTS_PER_CPU * max(node.cpus, 1)
+        node.slots = share if jobs is None else (jobs + len(nodes) - 1 - at) // len(nodes)
+
+
+def _refusal(host: str, kind: str, reason: str, hint: str) -> Exception:
+    """The error of a node, with its type."""
+    import rye.errors
+
+    found = getattr(rye.errors, kind, ClosureError)
+    text = reason if host in reason else f"node {host}: {reason}"
+    try:
+        error: Exception = found(text, hint=hint)
+    except TypeError:  # a class with other arguments
+        error = ClosureError(text, hint=hint)
+    return error

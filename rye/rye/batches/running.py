@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rye.batches.announced import announced
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.original import has_changed, original_tool
 from rye.batches.plan import may_repeat, remaining, retries_of
@@ -121,7 +122,7 @@ async def _run(
         ),
         ended,
     )
-    with suppress(asyncio.CancelledError):
+    with suppress(asyncio.CancelledError), announced(driver, folder, context):
         await _interruptible(driver, lambda: on_progress(driver.summary))
     if (number := driver.summary.cut_off) > 0:
         calls = "1 call was" if number == 1 else f"{number} calls were"

@@ -6,7 +6,6 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye.batches.announced import announced
@@ -189,12 +188,3 @@ async def _tick(on_progress: Callable[[], None]) -> None:
     while True:
         on_progress()
         await asyncio.sleep(1)
-
-
-def new_folder(context: Context) -> Path:
-    """A folder for a new batch, in the user's space."""
-    import time
-
-    from rye.recording.run_ids import new_run_id
-
-    return context.user_space / ".ai" / "batches" / new_run_id(int(time.time() * 1000))

@@ -147,7 +147,10 @@ def test_what_killed_processes_left_is_removed_without_a_page(project: Project) 
     assert entries(project) == []
 
 
-def test_a_short_call_is_not_announced(project: Project) -> None:
+def test_a_call_that_ends_before_the_timer_is_not_announced(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rye.executor.run.announcer._EVERY_SECONDS", 600)
     says(project, "echo hi", "tools/short")
 
     async def call() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+from rye.batches.announced import announced
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.original import has_changed, original_tool
 from rye.batches.plan import may_repeat, remaining, retries_of
@@ -129,7 +130,7 @@ async def _run(
         on_progress(driver.summary)
 
     watching = asyncio.create_task(watch())
-    with suppress(asyncio.CancelledError):
+    with suppress(asyncio.CancelledError), announced(driver, folder, context):
         await _interruptible(driver, lambda: on_progress(driver.summary))
     watching.cancel()
     if (number := driver.summary.cut_off) > 0:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,14 @@ import rye
 ONCE = (
     'echo "$$" >> "ran/$1"; [ "$1" != 13 ] || exit 3; [ "$1" != "$2" ] || sleep 600; echo "did $1"'
 )
+IMPORTED_ELSEWHERE = """\
+__version__ = "1.0.0"
+__executor_id__ = "python_runtime"
+import os
+IMPORTED_IN = os.getpid()
+def main() -> bool:
+    return os.getpid() != IMPORTED_IN
+"""
 SCHEMA = {
     "type": "object",
     "properties": {"n": {"type": "integer"}, "slow": {"type": "integer", "default": 0}},
@@ -248,6 +257,27 @@ def test_a_program_gets_results_as_they_arrive(project: Project) -> None:
         patch.setenv("USER_SPACE", str(project.user))
         results = asyncio.run(body())
     assert {(one.line, one.outcome) for one in results} == {(n, "ok") for n in range(1, 21)}
+
+
+def test_the_calls_of_a_batch_start_warm(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.tool("tools/where.py", IMPORTED_ELSEWHERE)
+    monkeypatch.setenv("USER_SPACE", str(project.user))
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    answers: list[Any] = []
+
+    def calls() -> Iterable[dict[str, int]]:
+        deadline = time.monotonic() + 60
+        while True not in answers and time.monotonic() < deadline:
+            yield {}
+
+    async def body() -> None:
+        async for result in rye.batch("tools/where", calls(), project_path=project.path, jobs=2):
+            assert result.outcome == "ok", result.error
+            answers.append(result.data)
+
+    asyncio.run(body())
+    assert answers[0] is False
+    assert True in answers
 
 
 def test_a_torn_line_of_a_crash_is_dropped(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rye.batches.announced import announced
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.original import has_changed, original_tool
 from rye.batches.plan import may_repeat, remaining, retries_of
@@ -121,7 +121,7 @@ async def _run(
         ),
         ended,
     )
-    with suppress(asyncio.CancelledError):
+    with suppress(asyncio.CancelledError), announced(driver, folder, context):
         await _interruptible(driver, lambda: on_progress(driver.summary))
     if (number := driver.summary.cut_off) > 0:
         calls = "1 call was" if number == 1 else f"{number} calls were"
@@ -188,12 +188,3 @@ async def _tick(on_progress: Callable[[], None]) -> None:
     while True:
         on_progress()
         await asyncio.sleep(1)
-
-
-def new_folder(context: Context) -> Path:
-    """A folder for a new batch, in the user's space."""
-    import time
-
-    from rye.recording.run_ids import new_run_id
-
-    return context.user_space / ".ai" / "batches" / new_run_id(int(time.time() * 1000))

@@ -18,15 +18,21 @@ class ClientListener:
 
     @property
     def can_ask(self) -> bool:
-        """True if the client can ask its user."""
-        return self._call.can_elicit
+        """True if the user can be asked."""
+        return self._call.can_ask
+
+    @property
+    def session(self) -> str:
+        """The session of the client; its token, if it has no session."""
+        session = self._call.session
+        return f"token {self._call.token_name}" if session is None else session
 
     def progress(self, progress: Progress) -> None:
         """Send it, if the client asked for progress."""
         self._notifier.on_progress(progress)
 
     def ask(self, question: Question) -> Reply | Awaitable[Reply]:
-        """Ask through the client, if it can ask."""
+        """Ask through the client or a page, if one can ask."""
         if not self.can_ask:
             return UNAVAILABLE
         from rye.mcp.elicitation import ask_user

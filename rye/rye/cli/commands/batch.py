@@ -126,8 +126,9 @@ def run(
 ) -> None:
     """Call TOOL once for each line of CALLS, an object of parameters, or {"id", "parameters"}."""
     from rye.batches.folder import BatchFolder
+    from rye.batches.known import new_folder, remember
     from rye.batches.plan import create
-    from rye.batches.running import backend_of, new_folder
+    from rye.batches.running import backend_of
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
@@ -143,6 +144,7 @@ def run(
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
             create(where, _lines(calls, pattern), backend.verified, options, skip_bad=skip_bad)
+            remember(where.path, context)
             if not as_json:
                 echo(f"batch {where.path}", err=True)
             return await _run(where, backend, context, rerun_unknown=False, as_json=as_json)

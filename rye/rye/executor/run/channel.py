@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     class Listener(Protocol):
         """Who waits for a tool. ``ask`` may be a coroutine function, except in a blocking call.
 
-        A listener whose attribute ``can_ask`` is false only shows progress.
+        A listener whose attribute ``can_ask`` is false only shows progress. One with a
+        ``session``, a text, shares kept MCP servers only with others of this session.
         """
 
         def progress(self, progress: Progress) -> None:
@@ -163,8 +164,9 @@ def _is_number(value: object) -> bool:
 
 def require_user(tool: ChainElement, listener: Listener | None) -> None:
     """Raise ``NobodyToAskError`` if the tool needs a user, and nobody can be asked."""
-    can_ask = listener is not None and getattr(listener, "can_ask", True)
-    if can_ask or not tool.metadata.needs_user:
+    if not tool.metadata.needs_user:
+        return
+    if listener is not None and getattr(listener, "can_ask", True):
         return
     from rye.errors import NobodyToAskError
 

@@ -93,7 +93,7 @@ def window(
         shown.on("console", lambda line: _note_error(line, faults, refused=refused))
         shown.on("request", lambda request: _note_foreign(request.url, visitor.page.host, faults))
         yield shown
-        assert faults == []
+        assert faults == [], faults
     finally:
         context.close()
 
@@ -124,8 +124,9 @@ def too_wide(shown: Any) -> bool:
 def picture(shown: Any, name: str, *, whole: bool = False) -> None:
     """Make a screenshot, and keep it as ``NAME.png`` in the folder that ``RYE_UI_PICTURES`` names.
 
-    ``whole`` includes what only scrolling would show.
+    ``whole`` includes what only scrolling would show. The footer has a path of this machine.
     """
+    shown.evaluate("document.querySelector('footer').hidden = true")
     image = shown.screenshot(full_page=whole, animations="disabled")
     assert image.startswith(b"\x89PNG")
     if os.environ.get(PICTURES):

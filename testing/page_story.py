@@ -64,13 +64,14 @@ def story(root: Path) -> Project:
     for item_id, (description, body) in texts.items():
         project.tool(f"{item_id}.sh", _HEADER.format(description=description) + body)
     _import_runs(project, root / "runs.jsonl")
-    for text, tag in (("buy rye flour", "shop"), ("ask Ada about the engine", "work")):
-        _rye(project, "run", "notes/add", f"text={text}", f"tags={tag}")
-    _rye(project, "run", "notes/weekly")
-    _rye(project, "run", "notes/find", "text=rye")
     calls = root / "calls.jsonl"
     calls.write_text("".join(f'{{"text": "note {number}"}}\n' for number in range(40)))
     _rye(project, "batch", "notes/find", str(calls))
+    for text, tag in (("buy rye flour", "shop"), ("ask Ada about the engine", "work")):
+        _rye(project, "run", "notes/add", f"text={text}", f"tags={tag}")
+    _rye(project, "run", "notes/add", "text=a capital", "tags=Shop", code=2)
+    _rye(project, "run", "notes/weekly")
+    _rye(project, "run", "notes/find", "text=rye")
     weekly = project.path / ".ai" / "tools" / "notes" / "weekly.sh"
     weekly.write_text(_HEADER.format(description=texts["notes/weekly"][0]) + "ls notes\n" + _WEEKLY)
     project.sign(weekly)
@@ -101,6 +102,6 @@ def _import_runs(project: Project, file: Path) -> None:
     _rye(project, "history", "import", str(file))
 
 
-def _rye(project: Project, *arguments: str) -> None:
+def _rye(project: Project, *arguments: str, code: int = 0) -> None:
     done = rye(*arguments, cwd=project.path, user=project.user)
-    assert done.code == 0, done.stderr
+    assert done.code == code, done.stderr

@@ -22,18 +22,20 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 SECTIONS = sections_of(
     [route for name in MODULES for route in import_module(f"rye.ui.pages.{name}").ROUTES]
 )
+FIRST_BATCH = "/batches/*"
 PAGES = {
     **{f"ui-{name.lower()}": path for name, path in SECTIONS.items()},
     "ui-tool": "/tools/notes/add",
-    "ui-changed": "/tools/notes/weekly",
+    "ui-changed": "/tools/notes/weekly#files",
     "ui-run": "/runs/last",
+    "ui-batch": FIRST_BATCH,
 }
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = story(tmp_path_factory.mktemp("ui"))
-    says(project, f"echo '{HOSTILE}'; printf '\\033[31mred'", "hostile")
+    says(project, f"echo '{HOSTILE}'; printf '\\033[31mred'", "zz/hostile")
     _ = project.context
     return project
 
@@ -52,8 +54,11 @@ def browser(project: Project) -> Iterator[Any]:  # made before: the browser has 
 
 def opened(shown: Any, path: str) -> None:
     """Load a page, and wait until it does not load itself again."""
-    shown.goto(path)
-    if path == "/machine":
+    shown.goto(path.removesuffix("/*"))
+    if path == FIRST_BATCH:
+        shown.get_by_role("link", name="notes/find").click()
+        shown.wait_for_url(path)
+    elif path == "/machine":
         shown.get_by_role("heading", name="What can be enforced").wait_for()
 
 
@@ -80,7 +85,7 @@ def test_a_page_is_readable_in_light_dark_and_narrow_windows(
     browser: Any, visitor: Visitor, name: str
 ) -> None:
     """A window also fails if the page reports an error or asks another place for something."""
-    with window(browser, visitor, width=1000, height=700) as shown:
+    with window(browser, visitor, width=1120, height=700) as shown:
         opened(shown, PAGES[name])
         assert shown.get_by_role("heading", level=1).count() == 1
         seen_in_both(shown, name if name != "ui-live" else "")  # nothing runs yet
@@ -91,7 +96,7 @@ def test_a_page_is_readable_in_light_dark_and_narrow_windows(
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_read_without_scripts(browser: Any, visitor: Visitor, name: str) -> None:
     with window(browser, visitor, javascript=False) as shown:
-        shown.goto(PAGES[name])
+        shown.goto(PAGES[name].removesuffix("/*"))
         assert shown.get_by_role("heading", level=1).is_visible()
         assert shown.get_by_role("navigation", name="Sections").get_by_role("link").count() > 3
 
@@ -159,7 +164,7 @@ def test_a_tool_is_called_from_its_form(browser: Any, visitor: Visitor, javascri
 def test_output_appears_while_a_call_runs_and_the_call_can_be_cancelled(
     browser: Any, visitor: Visitor
 ) -> None:
-    with window(browser, visitor, width=1000, height=520) as shown:
+    with window(browser, visitor, width=1120, height=520) as shown:
         shown.goto(f"/tools/{SLOW}")
         shown.get_by_role("button", name="Run").click()
         shown.get_by_role("log", name="stdout").get_by_text("exported notes/3.html").wait_for()
@@ -174,7 +179,7 @@ def test_output_appears_while_a_call_runs_and_the_call_can_be_cancelled(
 
 
 def test_a_question_of_a_tool_is_answered_on_the_page(browser: Any, visitor: Visitor) -> None:
-    with window(browser, visitor, width=1000, height=520) as shown:
+    with window(browser, visitor, width=1120, height=520) as shown:
         shown.goto(f"/tools/{ASKS}")
         shown.get_by_role("button", name="Run").click()
         shown.wait_for_url("**/runs/*")
@@ -188,7 +193,7 @@ def test_a_question_of_a_tool_is_answered_on_the_page(browser: Any, visitor: Vis
 def test_markup_and_colours_in_output_stay_text(browser: Any, visitor: Visitor) -> None:
     with window(browser, visitor) as shown:
         shown.on("dialog", lambda dialog: pytest.fail(dialog.message))
-        shown.goto("/tools/hostile")
+        shown.goto("/tools/zz/hostile")
         shown.get_by_role("button", name="Run").click()
         shown.get_by_role("heading", name="Steps").wait_for()
         assert f"{HOSTILE}\n\\x1b[31mred" in shown.get_by_role("log", name="stdout").inner_text()

@@ -6,26 +6,22 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from batches import SCHEMA, once_project, ran, results, start, tool, write_calls
 from processes import wait_until
 from rye.batches.folder import BatchFolder
 from rye.batches.records import BatchResult
 from rye.errors import BatchError
-from rye_command import COMMAND, InProcessRye, default_signals, environment
+from rye_command import InProcessRye
 from rye_project import Project
 
 import rye
 
-# Writes its number to a file of its own, so that a second run would be seen.
-ONCE = (
-    'echo "$$" >> "ran/$1"; [ "$1" != 13 ] || exit 3; [ "$1" != "$2" ] || sleep 600; echo "did $1"'
-)
 IMPORTED_ELSEWHERE = """\
 __version__ = "1.0.0"
 __executor_id__ = "python_runtime"
@@ -34,25 +30,11 @@ IMPORTED_IN = os.getpid()
 def main() -> bool:
     return os.getpid() != IMPORTED_IN
 """
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}, "slow": {"type": "integer", "default": 0}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    project = Project(tmp_path, shipped_system=True)
-    (project.path / "ran").mkdir()
-    tool(project)
-    return project
-
-
-def tool(project: Project, **fields: Any) -> None:
-    arguments = ["-c", ONCE, "sh", "{n}", "{slow}"]
-    project.command("tools/once", "/bin/sh", *arguments, config_schema=SCHEMA, **fields)
+    return once_project(tmp_path)
 
 
 @pytest.fixture
@@ -60,21 +42,6 @@ def cli(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> InProcessRye:
     return InProcessRye(project.path, project.user, monkeypatch, capfd)
-
-
-def write_calls(project: Project, calls: Iterable[object]) -> Path:
-    path = project.path / "calls.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in calls))
-    return path
-
-
-def results(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def ran(project: Project) -> dict[str, int]:
-    """How often each call ran."""
-    return {one.name: len(one.read_text().splitlines()) for one in (project.path / "ran").iterdir()}
 
 
 def test_every_call_gets_one_line(project: Project, cli: InProcessRye, tmp_path: Path) -> None:
@@ -183,17 +150,6 @@ def test_only_a_tool_that_may_run_twice_is_tried_again(
     assert done.code == 1
     assert ran(project) == {"13": 3}
     assert [one["attempt"] for one in results(tmp_path / "b" / "results.jsonl")] == [3]
-
-
-def start(project: Project, folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    with default_signals():
-        return subprocess.Popen(
-            [*COMMAND, "batch", "tools/once", "calls.jsonl", "--dir", folder, *options],
-            cwd=project.path,
-            env=environment(project.user),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
 
 
 @pytest.mark.parametrize("repeats", [False, True])

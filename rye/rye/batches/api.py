@@ -30,7 +30,8 @@ async def batch(
 
     The tool is verified once, and every call runs exactly that closure. Not more calls are taken
     from ``calls`` than run at once, so memory is bounded. Leaving the loop early ends the calls
-    under way. Raises a ``RyeError`` if the tool cannot run, or if every worker was lost.
+    under way. A call whose worker died is ``unknown``. Raises a ``RyeError`` if the tool cannot
+    run, or if every worker was lost.
     """
     if backend not in ("local", "ray"):
         raise ParameterError(
@@ -62,8 +63,6 @@ async def batch(
 
 async def _only(backend: Backend, call: Call) -> BatchResult:
     try:
-        async for result in backend.submit([call]):
-            return result
+        return await backend.run(call)
     except WorkerLost:
         return without_result(call, UNKNOWN, LOST)
-    raise AssertionError(f"call {call.line} has no result")

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from lilux.record import Record
@@ -68,6 +67,8 @@ class Summary:
         self.began = time.monotonic()
         self.stopped = ""
         """Why not all calls were started; empty if they were."""
+        self.changed = False
+        """The tool is another one by now; calls run the version that the batch began with."""
         self.cut_off = 0
         """Calls under way that were ended."""
         self.notes: list[str] = []
@@ -183,8 +184,7 @@ class Driver:
         """Run the call, and return it if it is tried again."""
         await self._log.starting(call.line)
         try:
-            async with aclosing(self._backend.submit([call])) as results:  # type: ignore[type-var]
-                result = await anext(results)
+            result = await self._backend.run(call)
         except asyncio.CancelledError:
             self.summary.cut_off += 1
             raise

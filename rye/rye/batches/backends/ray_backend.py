@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from rye.batches.backends.ray_cluster import ClusterNode, connect, load_ray
 from rye.batches.backends.ray_records import WorkerRecords
 from rye.batches.backends.ray_shipment import chosen, pack
 from rye.batches.backends.ray_worker import RayWorker
+from rye.batches.backends.slots import Slots
 from rye.batches.records import BatchResult, Call
 from rye.errors import ClosureError, ClusterError
 from rye.executor.run.execute import PrimitiveExecutor
@@ -38,8 +39,6 @@ _CLOSE_SECONDS = 5.0
 
 class RayBackend:
     """One call in each lane; the lanes are the slots of all nodes."""
-
-    chunk = 1
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class RayBackend:
         self._insecure = insecure
         self._connected = False
         self._nodes: list[_Node] = []
-        self._free = asyncio.Condition()
+        self._slots: Slots[_Node] = Slots({})
         self._records = WorkerRecords(context)
 
     async def open(self) -> None:
@@ -77,7 +76,7 @@ class RayBackend:
         found = connect(insecure=self._insecure)
         self._connected = True
         self._nodes = [
-            _Node(ray, one, self._records, self._freed) for one in found[: self._jobs or len(found)]
+            _Node(ray, one, self._records, self._lose) for one in found[: self._jobs or len(found)]
         ]
         reference = ray.put(shipment)
         await asyncio.gather(
@@ -90,16 +89,23 @@ class RayBackend:
                 hint="look at the logs of the cluster",
             )
         _share(living, self._jobs)
+        self._slots = Slots({node: node.slots for node in living})
 
     @property
     def lanes(self) -> int:
         """The slots of the nodes that are alive."""
-        return sum(node.slots for node in self._nodes if not node.lost)
+        return self._slots.living
 
-    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
-        """Run the calls, one after the other, on the node with the most free slots."""
-        for call in chunk:
-            yield await self._run(call)
+    async def run(self, call: Call) -> BatchResult:
+        """Run the call on a node that has a free slot."""
+        node = await self._slots.take()
+        try:
+            return await node.result(call, node.hand_over(call))
+        finally:
+            self._slots.give_back(node)
+
+    def _lose(self, node: _Node) -> None:
+        self._slots.lose(node)
 
     async def close(self) -> None:
         """End everything on all nodes."""
@@ -110,24 +116,6 @@ class RayBackend:
             self._connected = False
             load_ray().shutdown()
 
-    async def _run(self, call: Call) -> BatchResult:
-        async with self._free:
-            while (node := self._freest()) is None:
-                await self._free.wait()
-            waiting = node.hand_over(call)
-        return await node.result(call, waiting)
-
-    def _freest(self) -> _Node | None:
-        living = [node for node in self._nodes if not node.lost]
-        if not living:
-            raise WorkerLost
-        best = max(living, key=lambda node: node.free)
-        return best if best.free > 0 else None
-
-    async def _freed(self) -> None:
-        async with self._free:
-            self._free.notify_all()
-
 
 class _Node:
     """The actor of one node, as the driver sees it."""
@@ -137,7 +125,7 @@ class _Node:
         ray: Any,
         node: ClusterNode,
         records: WorkerRecords,
-        on_free: Callable[[], Any],
+        on_lost: Callable[[_Node], None],
     ) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -148,7 +136,7 @@ class _Node:
         self.host = node.address
         self._ray = ray
         self._records = records
-        self._on_free = on_free
+        self._on_lost = on_lost
         self._waiting: dict[int, asyncio.Future[BatchResult]] = {}
         self._outbox: list[tuple[Any, ...]] = []
         self._exchanges = 0
@@ -192,11 +180,6 @@ class _Node:
         if fault is not None:
             raise _refusal(self.host, *fault)
 
-    @property
-    def free(self) -> int:
-        """Slots without a call."""
-        return self.slots - len(self._waiting)
-
     def hand_over(self, call: Call) -> asyncio.Future[BatchResult]:
         """Send the call with the next message."""
         future: asyncio.Future[BatchResult] = asyncio.get_running_loop().create_future()
@@ -217,7 +200,6 @@ class _Node:
             raise
         finally:
             self._waiting.pop(call.line, None)
-            self._start(self._on_free())
 
     def _schedule(self) -> None:
         """Send soon: after all lanes that got a result have handed over their next call."""
@@ -253,6 +235,7 @@ class _Node:
         if self.lost:
             return
         self.lost = True
+        self._on_lost(self)
         self._kill()
         for future in self._waiting.values():
             if not future.done():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +35,11 @@ class _Batch(click.Group):
             args = ["TOOL", *args]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of a new batch, and the commands."""
+        run.format_options(click.Context(run, parent=ctx), formatter)
+        self.format_commands(ctx, formatter)
+
 
 class _Run(click.Command):
     """Its name is the place of its first argument."""
@@ -56,7 +64,7 @@ def _on_cluster(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group(cls=_Batch)
+@click.group(cls=_Batch, options_metavar="", subcommand_metavar="TOOL [CALLS] [OPTIONS]")
 def command() -> None:
     """Call one tool many times, on this machine or on a Ray cluster.
 
@@ -133,7 +141,8 @@ def run(
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
     context = invocation.context
-    where = BatchFolder((folder or new_folder(context)).absolute(), sync=options["sync"])
+    path = Path(os.path.abspath(folder or new_folder(context)))  # noqa: PTH100 - without '..'
+    where = BatchFolder(path, sync=options["sync"])
     options["out"] = None if out is None else str(out.absolute())
     if out is not None and calls is not None and out.exists() and out.samefile(calls):
         raise click.UsageError("--out is the file of the calls; choose another")
@@ -143,9 +152,13 @@ def run(
         try:
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
-            create(where, _lines(calls, pattern), backend.verified, options, skip_bad=skip_bad)
+            lines = _lines(calls, pattern)
+            with _interrupted_at_once():
+                create(where, lines, backend.verified, options, skip_bad=skip_bad)
             remember(where.path, context)
-            if not as_json:
+            if as_json:
+                print_json({"dir": str(where.path)}, indent=None)
+            else:
                 echo(f"batch {where.path}", err=True)
             return await _run(where, backend, context, rerun_unknown=False, as_json=as_json)
         finally:
@@ -274,6 +287,16 @@ async def _run(
             )
     finally:
         where.close()
+
+
+@contextmanager
+def _interrupted_at_once() -> Iterator[None]:
+    """Let Ctrl-C end what is done here; in an event loop, it would have to wait for it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:

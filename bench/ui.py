@@ -2,10 +2,11 @@
 
 `rye ui` is started anew for each round, and each page is the first one that the new process shows.
 The time is from the request to the last byte of the response. The runs are imported with
-`rye history import`. Later views, and the page of one tool, are reported.
+`rye history import`. Later views are reported.
 """
 
 import json
+import re
 import statistics
 import subprocess
 import tempfile
@@ -77,15 +78,28 @@ def viewed(visitor: Visitor, path: str) -> float:
     return taken
 
 
+def pages_of(visitor: Visitor, ids: list[str]) -> dict[str, str]:
+    """Return what is viewed, and where: every section, and pages that depend on the amounts."""
+    sections = re.findall(r'<li><a href="(/\w*)"[^>]*>(\w+)</a>', visitor.get("/").text)
+    newest = re.search(r'href="(/runs/[^"]+)"', visitor.get("/history").text)
+    assert newest is not None
+    return {
+        **{f"{name}, {path}": path for path, name in sections},
+        "a search of tools": "/?q=invoice",
+        "the busiest tool": f"/tools/{ids[0]}",
+        "the failures of a tool": f"/history?tool={ids[7]}&outcome=failed",
+        "a run": newest[1],
+    }
+
+
 def measure() -> Report:
     with tempfile.TemporaryDirectory() as name:
         project, ids = project_with(Path(name).resolve(), TOOLS, RUNS)
-        pages = {"the list of tools": "/", "the busiest tool": f"/tools/{ids[0]}"}
         with served_page(project) as page:
             visitor = page.enter()
-            if visitor.get("/history").status == 200:
-                pages["the history"] = "/history"
-        rows = []
+            ever = viewed(visitor, "/")
+            pages = pages_of(visitor, ids)
+        rows = [Row("first view ever, which reads every tool", ever, unit=" ms")]
         for what, path in pages.items():
             first, later = [], []
             for _ in range(ROUNDS):

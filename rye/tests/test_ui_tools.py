@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from histories import records
+from page_words import region, words
 from processes import wait_until
 from rye_project import Project
 from ui_session import Served, Visitor, served_page
@@ -91,11 +91,6 @@ def row_of(text: str, item_id: str) -> str:
     return words(rows[0])
 
 
-def words(text: str) -> str:
-    """The text of a page, without markup."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
-
-
 def test_the_list_says_who_signed_what_it_may_do_and_how_it_went(reader: Visitor) -> None:
     text = reader.get("/").text
     assert row_of(text, "notes/add") == (
@@ -124,7 +119,7 @@ def test_a_tools_page_says_what_it_may_do_who_signed_it_and_what_it_did_last(
     text = words(reader.get("/tools/notes/add").text)
     assert "reads the project, notes.md writes notes.md network none" in text
     assert re.search(r"trusted Signed by you \([0-9a-f]{16}\)", text)
-    assert re.search(r"What it did last ok just now ?, in [\d.]+ m?s, called by python", text)
+    assert re.search(r"What it did last ok just now, in [\d.]+ m?s, called by python", text)
     assert "text (required) the note string, at least 2 characters" in text
     assert re.search(r"The last (run: ok|\d+ runs: all succeeded)", text)
     for part in ("Tool notes/add 1.2.0", "Runtime rye/core/runtimes/python_runtime", "Primitive"):
@@ -153,6 +148,43 @@ def test_the_content_of_a_file_stays_text(reader: Visitor) -> None:
     text = reader.get("/tools/notes/drifting?file=tool:drifting.sh").text
     assert "two &lt;b&gt;" in text
     assert "<b>" not in text
+
+
+def test_a_refused_tool_shows_what_it_asks_for_and_its_file(
+    reader: Visitor, project: Project
+) -> None:
+    text = reader.get("/tools/notes/unsigned").text
+    assert region(text, "What it may do") == (
+        "Nothing now: a call would be refused. Its file, which is not verified, asks for this: "
+        "Everything that you can do. It declares no permissions, so it is not confined."
+    )
+    assert "This file is not verified." in region(text, "Files")
+    assert "echo x" in region(text, "Files")
+    assert "unconfined, by its own account" in row_of(reader.get("/").text, "notes/unsigned")
+
+
+def test_a_tool_that_changed_after_it_was_signed_shows_the_change(tmp_path: Path) -> None:
+    project = Project(tmp_path, shipped_system=True)
+    tool = project.tool("notes/edited.sh", SCRIPT.format("one"))
+    assert project.run("notes/edited").success
+    tool.write_text(tool.read_text().replace("echo one", "echo two"))
+    with served_page(project) as page:
+        text = page.enter().get("/tools/notes/edited").text
+    assert "changed after signing" in words(text)
+    assert '<span class="removed">-echo one</span>' in text
+    assert '<span class="added">+echo two</span>' in text
+    assert "missing" not in region(text, "Files")
+
+
+def test_a_file_outside_of_the_space_is_not_shown_by_a_link(tmp_path: Path) -> None:
+    project = Project(tmp_path, shipped_system=True)
+    secret = tmp_path / "private.sh"
+    secret.write_text(SCRIPT.format("hunter2"))
+    link = project.path / ".ai" / "tools" / "linked.sh"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(secret)
+    with served_page(project) as page:
+        assert "hunter2" not in page.enter().get("/tools/linked").text
 
 
 def test_drift_is_marked_and_shown_as_a_difference(reader: Visitor) -> None:

@@ -218,6 +218,35 @@ def test_values_of_variables_in_a_clients_config_are_not_written(
     assert "DEMO_TOKEN: ${DEMO_TOKEN}" in text
 
 
+def test_a_server_that_requires_a_token_gets_it_from_a_file(
+    world: World, cli: InProcessRye, tmp_path: Path
+) -> None:
+    """A token in the config of another client is not copied."""
+    token = "t0ken-of-the-other-server"
+    other = Project(tmp_path / "other", shipped_system=True)
+    (tmp_path / "token").write_text(f"{token}\n")
+
+    async def body() -> tuple[Any, Any, Any]:
+        async with over_http(other, token=token) as served:
+            entry = {"url": served.url, "headers": {"Authorization": f"Bearer {token}"}}
+            (world.project.path / "mcp.json").write_text(json.dumps({"mcpServers": {"it": entry}}))
+            given = ("import", "mcp", "--from", "mcp.json", "--yes")
+            refused = await asyncio.to_thread(cli, *given)
+            done = await asyncio.to_thread(cli, *given, "--token-file", str(tmp_path / "token"))
+            return refused, done, served.url
+
+    refused, done, url = asyncio.run(body())
+    assert refused.stderr == (
+        f"rye: the MCP server 'it' ({url}) failed: it requires a valid token (status 401); "
+        "pass it with --token-file\n"
+    )
+    assert (done.code, done.stderr) == (0, "")
+    written = [*world.project.path.rglob("*.yaml"), *world.project.user.rglob("*")]
+    assert token not in "".join(
+        one.read_bytes().decode("latin-1") for one in written if one.is_file()
+    )
+
+
 def test_a_server_that_does_not_start_is_an_error_with_its_last_words(
     world: World, cli: InProcessRye
 ) -> None:

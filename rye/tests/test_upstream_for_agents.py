@@ -7,10 +7,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from histories import records
 from mcp.types import CallToolResult, ImageContent, TextContent
-from mcp_session import HANDSHAKE, command, connected, environment, text_of
+from mcp_session import (
+    HANDSHAKE,
+    STATELESS,
+    command,
+    connected,
+    environment,
+    over_http,
+    text_of,
+)
+from processes import wait_until
 from rye.executor.run.result import ExecutionResult
 from rye_command import InProcessRye
 from rye_project import Project, says
@@ -109,6 +119,38 @@ def test_calls_are_recorded_with_the_digest_of_the_answer(world: World, cli: InP
     ]
     assert found[0]["output"]["body"]["bytes"] > 0
     assert found[2]["output"] == {}
+
+
+def test_each_session_over_http_has_a_server_process_of_its_own(
+    world: World, cli: InProcessRye, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_demo(cli, world)
+    arguments = {"item_id": "demo/count"}
+
+    async def run() -> list[list[str]]:
+        async with over_http(world.project) as server, asyncio.timeout(SECONDS):
+            async with server.client(HANDSHAKE) as one, server.client(HANDSHAKE) as two:
+                found = [
+                    text_of(await client.call_tool("execute", arguments)).split()
+                    for client in (one, two, one)
+                ]
+            monkeypatch.setattr("rye.executor.run.upstream.IDLE_SECONDS", 0.01)
+            # Clients of 2026-07-28 have no session.
+            for _ in range(2):
+                async with server.client(STATELESS) as client:
+                    found.append(text_of(await client.call_tool("execute", arguments)).split())
+            await asyncio.to_thread(
+                wait_until, lambda: not any(map(exists, [pid for pid, _ in found])), "all ended"
+            )
+            return found
+
+    (one, first), (two, other), (again, second), *_ = asyncio.run(run())
+    assert one == again != two
+    assert (first, other, second) == ("1", "1", "2")
+
+
+def exists(pid: str) -> bool:
+    return psutil.pid_exists(int(pid))
 
 
 class Other:

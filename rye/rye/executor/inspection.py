@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rye.closure.manifest import Closure
+from rye.closure.manifest import TOOL, Closure
 from rye.context import Context
 from rye.errors import LockError, NoMetadataError, RyeError
 from rye.executor.chain.anchor import runtime_lib
@@ -79,6 +79,15 @@ class ShownFile(NamedTuple):
     integrity: str
 
 
+class Claimed(NamedTuple):
+    """What the files of a chain say that is refused: for a person who decides about them."""
+
+    permissions: Permissions | None
+    """What they ask for; ``None`` if the tool asks not to be confined."""
+    files: tuple[ShownFile, ...]
+    """The file of the tool."""
+
+
 class Inspection(NamedTuple):
     """The elements of a chain, and the error that a call would raise."""
 
@@ -103,6 +112,8 @@ class Inspection(NamedTuple):
     """Name → content hash of the supporting files in the lockfile."""
     pinned_closure: str = ""
     """The digest of everything, as the lockfile has it."""
+    claimed: Claimed | None = None
+    """What is known about a chain without verified files; nothing of it is verified."""
 
 
 def inspect_chain(
@@ -168,7 +179,16 @@ def inspect_chain(
         files=files,
         pinned={} if lock is None else dict(lock.lockfile.verified_deps or {}),
         pinned_closure="" if lock is None else str(lock.lockfile.extra.get("closure") or ""),
+        claimed=None if files else _claimed(tool, snapshot, elements[0].integrity),
     )
+
+
+def _claimed(tool: Resolution, snapshot: Snapshot, integrity: str) -> Claimed | None:
+    chain = unverified_chain(tool, snapshot)
+    if tool.path is None or not chain:
+        return None
+    file = ShownFile(TOOL, tool.path.name, str(tool.path), str(tool.space.root), integrity)
+    return Claimed(chain_permissions(chain), (file,))
 
 
 def _files(closure: Closure) -> tuple[ShownFile, ...]:

@@ -26,9 +26,9 @@ from rye.context import Context
 from rye.errors import HistoryError, ParameterError, RyeError
 from rye.executor.run.blocking import BlockingExecutor
 from rye.executor.run.confine import Widening
+from rye.executor.run.known_chain import program_of
 from rye.executor.run.prepare import CallOptions, Preparation, PreparedCall, Preparer
 from rye.executor.run.primitives import PRIMITIVE_MAP
-from rye.executor.run.recorded import program_of
 from rye.executor.run.result import ExecutionResult
 from rye.history.comparison import (
     Difference,

@@ -21,6 +21,12 @@ class ClientListener:
         """True if the client can ask its user."""
         return self._call.can_elicit
 
+    @property
+    def session(self) -> str:
+        """The session of the client; its token, if it has no session."""
+        session = self._call.session
+        return f"token {self._call.token_name}" if session is None else session
+
     def progress(self, progress: Progress) -> None:
         """Send it, if the client asked for progress."""
         self._notifier.on_progress(progress)

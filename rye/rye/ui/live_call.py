@@ -12,15 +12,25 @@ from rye.ui.run_facts import values_text
 from rye.ui.values import size
 
 
-def live_call(request: Request, seen: SeenRun) -> Response:
-    """What the call is, its output as it comes, and what it asks."""
+def live_call(request: Request, seen: SeenRun, *, under_way: bool) -> Response:
+    """What the call is, its output as it comes, and what it asks.
+
+    ``under_way`` was true when it was looked up. A call may end while the page is made; that page
+    still follows the call, and loads itself again.
+    """
     request.state.section = "Live"
     facts = [("Run", seen.run_id), ("Project", seen.project)]
     if seen.parameters:
         facts.append(("Parameters", values_text(seen.parameters)))
-    processes = "" if seen.ended else process_text(seen)
+    processes = process_text(seen) if under_way else ""
     return render(
-        request, "live_call.html", title=seen.item, run=seen, facts=facts, processes=processes
+        request,
+        "live_call.html",
+        title=seen.item,
+        run=seen,
+        under_way=under_way,
+        facts=facts,
+        processes=processes,
     )
 
 

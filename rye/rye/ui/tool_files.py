@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,12 +68,16 @@ class ToolFiles:
 
     def __init__(self, seen: Inspection, context: Context) -> None:
         self._context = context
-        self._sources = {_key(one): one for one in seen.files}
+        found = seen.files or (() if seen.claimed is None else seen.claimed.files)
+        self.verified = bool(seen.files)
+        """False if the only file is that of a tool that is refused."""
+        self._sources = {_key(one): one for one in found}
         self._tool_pin = seen.elements[0].pinned
         self._stored, self.note = _stored(seen, context)
-        self.pinned = _pinned_hashes(seen, self._stored)
-        shown = sorted(seen.files, key=lambda one: list(ROLES).index(one.role))
-        self.files = (*map(self._file, shown), *self._missing())
+        self.pinned = _pinned_hashes(seen, self._stored, found)
+        shown = sorted(found, key=lambda one: list(ROLES).index(one.role))
+        missing = self._missing() if self.verified else ()
+        self.files = (*map(self._file, shown), *missing)
 
     @property
     def drifted(self) -> bool:
@@ -148,17 +152,19 @@ def _stored(seen: Inspection, context: Context) -> tuple[StoredClosure | None, s
         return None, str(error)
 
 
-def _pinned_hashes(seen: Inspection, stored: StoredClosure | None) -> Mapping[str, str] | None:
+def _pinned_hashes(
+    seen: Inspection, stored: StoredClosure | None, files: Sequence[ShownFile]
+) -> Mapping[str, str] | None:
     """Key → pinned hash of each file, as far as it is known; ``None`` without a lockfile."""
-    if seen.lockfile is None or not seen.files:
+    if seen.lockfile is None or not files:
         return None
     if stored is not None:
         return {f"{one.role}:{one.path}": one.sha256 for one in stored.manifest.files}
-    pinned = {_key(one): one.integrity for one in seen.files}
+    pinned = {_key(one): one.integrity for one in files}
     changed = {one.path: one.pinned for one in seen.elements if one.pinned}
     supporting = dict(seen.pinned)
     hashes = set(supporting.values())
-    for one in seen.files:
+    for one in files:
         if one.path in changed:
             pinned[_key(one)] = changed[one.path]
         elif dict(seen.dependencies) != supporting and one.integrity not in hashes:

@@ -41,6 +41,8 @@ class ToolRow(NamedTuple):
     lock: Mark
     may: tuple[str, ...]
     """What it may do, in a few words each; empty if that is not known."""
+    verified: bool
+    """False if its files are refused, so that it only says so."""
     start: str
     """``warm``, ``cold``, or empty if its runtime cannot prepare it."""
     last: ToolRun | None
@@ -90,10 +92,10 @@ def drift_of(element: InspectedElement) -> str:
 
 
 def permissions_in_words(seen: Inspection) -> tuple[str, ...]:
-    """What a tool may do, as a few short phrases; empty if it cannot be known."""
-    if not seen.files:
+    """What a tool may or says to do, as a few short phrases; empty if it cannot be known."""
+    if not seen.files and seen.claimed is None:
         return ()
-    may = seen.permissions
+    may = seen.permissions if seen.claimed is None else seen.claimed.permissions
     if may is None:
         return (UNCONFINED,)
     writes = [one for one in may.write if one != TMP]
@@ -124,6 +126,7 @@ def _row(tool: CatalogueEntry | Summary, seen: Inspection, last: ToolRun | None)
         trust=trust_of(first),
         lock=lock_of(seen),
         may=permissions_in_words(seen),
+        verified=bool(seen.files),
         start="warm" if seen.warm else "cold" if seen.files else "",
         last=last,
         fault=tool.fault or ("" if seen.error is None else str(seen.error)),
@@ -133,7 +136,17 @@ def _row(tool: CatalogueEntry | Summary, seen: Inspection, last: ToolRun | None)
 def _broken(tool: CatalogueEntry | Summary, fault: str, last: ToolRun | None) -> ToolRow:
     unknown = Mark("cannot be read", "bad")
     return ToolRow(
-        tool.item_id, tool.description, space_of(tool), "", unknown, Mark(""), (), "", last, fault
+        item_id=tool.item_id,
+        description=tool.description,
+        space=space_of(tool),
+        signer="",
+        trust=unknown,
+        lock=Mark(""),
+        may=(),
+        verified=False,
+        start="",
+        last=last,
+        fault=fault,
     )
 
 

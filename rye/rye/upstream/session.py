@@ -31,11 +31,16 @@ if TYPE_CHECKING:
 
 START_SECONDS = 60.0
 _MAX_PAGES = 100
+_TOKEN_STATUSES = (401, 403)
 _LISTENING_SINCE = "2026-07-28"
 
 
 class UpstreamError(Exception):
-    """The server cannot be reached, or breaks the protocol. The message names neither values."""
+    """The server cannot be reached, or breaks the protocol. The message has no values."""
+
+
+class TokenError(UpstreamError):
+    """The server requires another token."""
 
 
 class UpstreamResult(Record, frozen=True):
@@ -172,6 +177,7 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
 
     callers: list[Caller] = []
     sessions: list[UpstreamSession] = []
+    statuses: list[int] = []
     job: ServerJob | None = None
 
     def log(line: str) -> None:
@@ -196,7 +202,9 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
 
     async with AsyncExitStack() as stack:
         if "url" in server:
-            http = await stack.enter_async_context(_http_client(server.get("headers") or {}))
+            http = await stack.enter_async_context(
+                _http_client(server.get("headers") or {}, statuses.append)
+            )
             transport: Any = streamable_http_client(str(server["url"]), http_client=http)
         else:
             job = ServerJob(server, log)
@@ -214,6 +222,8 @@ async def open_session(server: Mapping[str, Any]) -> AsyncIterator[UpstreamSessi
         except TimeoutError:
             raise UpstreamError(f"it did not answer within {START_SECONDS:.0f} s") from None
         except Exception as error:  # noqa: BLE001 - the client raises whatever went wrong
+            if status := next((one for one in statuses if one in _TOKEN_STATUSES), None):
+                raise TokenError(f"it requires a valid token (status {status})") from None
             raise UpstreamError(_reason(error, job)) from None
         session = UpstreamSession(client, callers, job)
         sessions.append(session)
@@ -300,10 +310,19 @@ def _reason(error: BaseException, job: ServerJob | None) -> str:
 
 
 @asynccontextmanager
-async def _http_client(headers: Mapping[str, str]) -> AsyncIterator[Any]:
+async def _http_client(
+    headers: Mapping[str, str], on_status: Callable[[int], None]
+) -> AsyncIterator[Any]:
     import httpx2
 
+    async def note(response: Any) -> None:
+        # The client of the SDK does not say why a server refuses it.
+        if response.is_error:
+            on_status(response.status_code)
+
     async with httpx2.AsyncClient(
-        headers=dict(headers), timeout=httpx2.Timeout(30, read=300)
+        headers=dict(headers),
+        timeout=httpx2.Timeout(30, read=300),
+        event_hooks={"response": [note]},
     ) as http:
         yield http

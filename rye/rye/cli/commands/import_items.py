@@ -155,19 +155,21 @@ def _import(given: Imported, context: Context, *, yes: bool) -> None:
     given.write(tools, context)
     _pin(given, tools, context)
     click.echo(f"{style('signed and pinned', fg='green')} {plain(name)} and {len(tools)} tools")
-    if given.permissions is None:
+    if given.permissions is None and not given.server.url:
         click.echo(
             f"note: {plain(name)} is not confined and may do what you can; declare what it needs "
             "with --allow",
             err=True,
         )
+    if given.server.has_headers and not given.token:
+        click.echo("note: its headers were not copied; pass a token with --token-file", err=True)
     for variable in given.server.variables:
         click.echo(f"note: set {variable} in the environment or in .env", err=True)
 
 
 def _offered(given: Imported, context: Context) -> Mapping[str, ToolDefinition]:
     from rye.executor.run.interruptible_loop import run_interruptibly
-    from rye.upstream.session import UpstreamError, open_session
+    from rye.upstream.session import TokenError, UpstreamError, open_session
 
     async def ask() -> Mapping[str, ToolDefinition]:
         async with open_session(await _address(given, context)) as session:
@@ -178,7 +180,9 @@ def _offered(given: Imported, context: Context) -> Mapping[str, ToolDefinition]:
     except UpstreamError as error:
         raise RyeError(
             f"the MCP server {given.server.name!r} ({given.server.shown}) failed: {error}",
-            hint="check that it runs by itself",
+            hint="pass it with --token-file"
+            if isinstance(error, TokenError)
+            else "check that it runs by itself",
         ) from None
 
 

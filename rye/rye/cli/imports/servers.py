@@ -23,6 +23,8 @@ class Server(Record, frozen=True):
     command: tuple[str, ...] = ()
     url: str = ""
     variables: tuple[str, ...] = ()
+    has_headers: bool = False
+    """The client's config has headers for it, which are not kept."""
 
     @property
     def shown(self) -> str:
@@ -58,7 +60,7 @@ def _server(name: str, entry: Any, path: Path) -> Server:
         if isinstance(arguments, list) and all(isinstance(one, str) for one in arguments):
             return Server(name, (command, *arguments), variables=names)
     elif isinstance(url, str) and url:
-        return Server(name, url=url, variables=names)
+        return Server(name, url=url, variables=names, has_headers=bool(entry.get("headers")))
     raise _invalid(path, f"the server {name!r} has no command with args, and no url")
 
 

@@ -81,7 +81,7 @@ class Snapshot:
         self._library = library
         self.trust_stamp = library.store.stamp()
         self._resolutions: dict[tuple[str, int], Resolution] = {}
-        self._files: dict[Path, KnownFile] = {}
+        self._files: dict[str, KnownFile] = {}
 
     @property
     def resolver(self) -> Resolver:
@@ -106,13 +106,12 @@ class Snapshot:
     def reads_again(self, files: Iterable[KnownFile]) -> bool:
         """True if this call reads the same content in each file as an earlier call did."""
         for file in files:
-            path = file.file.path
-            seen = self._files.get(path)
+            seen = self._files.get(file.name)
             if seen is not None:
                 if seen.digest != file.digest:
                     return False
             elif file.is_unchanged():
-                self._files[path] = file
+                self._files[file.name] = file
             else:
                 return False
         return True
@@ -201,17 +200,18 @@ class Snapshot:
 
     def digest(self, path: str) -> str | None:
         """The SHA-256 of all bytes of a signed file, as this call read it."""
-        known = self._files.get(Path(path))
+        known = self._files.get(path)
         return self._library.verified_files.digest(path) if known is None else known.digest
 
     def _read(self, resolution: Resolution) -> KnownFile:
         path = resolution.path
         assert path is not None, f"{resolution.item_id} has no file"  # noqa: S101 - a defect
-        known = self._files.get(path)
+        name = str(path)
+        known = self._files.get(name)
         if known is None:
             known = self._library.known_files.get(path)
             if known is None or not known.is_unchanged():
                 known = KnownFile.of(read_item(path, resolution.space.root))
                 self._library.known_files[path] = known
-            self._files[path] = known
+            self._files[name] = known
         return known

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     class Listener(Protocol):
         """Who waits for a tool. ``ask`` may be a coroutine function, except in a blocking call.
 
-        A listener whose attribute ``can_ask`` is false only shows progress.
+        A listener whose attribute ``can_ask`` is false only shows progress. One with a
+        ``session``, a text, shares kept MCP servers only with others of this session.
         """
 
         def progress(self, progress: Progress) -> None:

@@ -156,6 +156,8 @@ class PrimitiveExecutor:
         :func:`rye.recording.run_ids.new_run_id`; by default a new one. ``questions`` are those that
         a page may answer. A call that the user cancels on a page has a result, too.
         """
+        from asyncio import get_running_loop
+
         started = time.perf_counter()
         options = CallOptions(
             validate_chain=validate_chain,
@@ -186,6 +188,8 @@ class PrimitiveExecutor:
                     call = _unchanged(call, again)
                 output = None if on_output is None else NamingOutput(on_output, call.originals)
                 run = partial(self._primitives.run, call.config, output, listener, live)
+                # Its turn comes when the request is on its way.
+                get_running_loop().call_soon(recording.describe)
                 answered, warm = await self._warmth.run(call, run)
                 ran = named(answered, call)
                 if output is not None and (last := output.end()) is not None:

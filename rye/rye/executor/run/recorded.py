@@ -4,6 +4,7 @@
 
     recording = recorder.begin(item_id, parameters, caller)
     recording.prepared(call)
+    recording.describe()                   while the tool runs
     recording.ran(result)                  what the primitive returned
     result = recording.finished(result, chain)
 
@@ -13,31 +14,28 @@ for each executor.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from lilux.primitives.errors import IntegrityError
 from lilux.primitives.integrity import canonical_json
-from lilux.record import replaced
-from lilux.runtime.env_resolver.interpreters import which
+from lilux.record import Record, replaced
 
 from rye.errors import HistoryError
 from rye.executor.caches import BoundedDict
 from rye.executor.config.build import MCP_TOOL
+from rye.executor.run.known_chain import KnownChain
 from rye.executor.run.prepare import PreparedCall, Preparer
 from rye.executor.run.result import ExecutionResult
 from rye.items.element import ChainElement
-from rye.items.permissions import permissions_to_json
 from rye.recording.digests import (
     ANSWER_OF_SERVER,
     Secrets,
     digest,
-    digest_of_description,
     output_digests,
     without_output,
 )
-from rye.recording.interpreters import stamp
 from rye.recording.record import (
     CANCELLED,
     ERROR,
@@ -55,7 +53,6 @@ from rye.recording.record import (
 from rye.recording.run_ids import new_run_id
 from rye.recording.settings import HistoryConfig, HistorySettings
 from rye.recording.spool import Spool, history_folder
-from rye.spaces.ids import SUBPROCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +83,6 @@ _NOTES = (
     "denials",
 )
 _CALLER = ("client", "token", "program", "traceparent", "replays", "shown")
-_FRESH_SECONDS = 1.0
 _NO_PARAMETERS = digest(b"{}")
 
 
@@ -107,7 +103,7 @@ class Recorder:
         self._program: Caller | None = None
         self._caller: tuple[Caller | None, str] = (None, "")
         self.project = str(preparer.context.project_path)
-        self._chains: dict[str, _KnownChain] = BoundedDict()
+        self._chains: dict[str, KnownChain] = BoundedDict()
 
     def begin(
         self,
@@ -150,12 +146,12 @@ class Recorder:
         """Close the spool. The recorder may be used again."""
         self._spool.close()
 
-    def known(self, chain: Sequence[ChainElement]) -> _KnownChain:
+    def known(self, chain: Sequence[ChainElement]) -> KnownChain:
         """What the records of a chain have in common; kept until the chain is built again."""
         tool = chain[0].item_id
         known = self._chains.get(tool)
         if known is None or known.chain is not chain:
-            known = self._chains[tool] = _KnownChain(chain, self.project)
+            known = self._chains[tool] = KnownChain(chain, self.project)
         return known
 
     def called_by(self, caller: Caller) -> str:
@@ -175,59 +171,15 @@ class Recorder:
         return fragment_of({"item": item_id, "project": self.project})
 
 
-class _KnownChain:
-    """The part of a record that is the same for many calls, as text.
+class _Beginning(Record, frozen=True):
+    """The part of a record that is known when its tool starts."""
 
-    Encoding it again for each call would take longer than everything else in the record.
-    """
-
-    def __init__(self, chain: Sequence[ChainElement], project: str) -> None:
-        self.chain = chain
-        self.secrets = Secrets(chain[0].metadata.config_schema)
-        self._own = fragment_of({"project": project, **_fields_of_chain(chain)})
-        self._state: object = None
-        self._with_call = ""
-        self._program: tuple[float, object, dict[str, Any]] = (0.0, None, {})
-
-    def fragment(self, call: PreparedCall | None) -> str:
-        """The fields of the chain and of a prepared call, as JSON without braces."""
-        if call is None:
-            return self._own
-        config = call.config.config
-        names = program = None
-        if call.config.primitive_id == SUBPROCESS:
-            names = tuple(config["env"])
-            program = self._stamp(config["command"], config["env"])
-        permissions, widened = call.config.permissions, call.options.widening is not None
-        state = (names, program, permissions, widened)
-        if state != self._state:
-            fields: dict[str, Any] = {}
-            if names is not None:
-                fields = {"environment": sorted(names), "interpreter": program}
-            if permissions is not None:
-                fields["permissions"] = permissions_to_json(permissions)
-            if widened:
-                fields["widened"] = True
-            more = fragment_of(fields)
-            self._with_call = f"{self._own},{more}" if more else self._own
-            self._state = state
-        return self._with_call
-
-    def _stamp(self, command: str, env: Mapping[str, str]) -> dict[str, Any]:
-        """The program that a call starts, as it was at most a second ago."""
-        now = time.monotonic()
-        key = (command, env.get("PATH"))
-        looked, known, found = self._program
-        if known != key or now - looked > _FRESH_SECONDS:
-            found = program_of(command, env)
-            self._program = (now, key, found)
-        return found
-
-
-def program_of(command: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """The program that a command starts, as it is now."""
-    path = command if os.sep in command else which(command, env) or command
-    return stamp(str(path))
+    chain: Sequence[ChainElement]
+    run: str
+    """The id and the time, as JSON without braces."""
+    parameters: Mapping[str, Any]
+    about: str
+    """The fields of the chain and of the prepared call, in the same form."""
 
 
 class Recording:
@@ -255,6 +207,7 @@ class Recording:
         """One of the outcomes, once the call has ended."""
         self._result: Any = None
         self._ms: dict[str, float] = {}
+        self._beginning: _Beginning | None = None
 
     @property
     def run_id(self) -> str:
@@ -267,6 +220,13 @@ class Recording:
         """Note that everything was checked, and that the tool starts."""
         self.call = call
         self._lap("prepare")
+
+    def describe(self) -> None:
+        """Do what can be done for the record while the tool runs; :meth:`line` does the rest."""
+        if self.call is not None:
+            # What fails here fails again at the end, where it is reported.
+            with suppress(Exception):
+                self._beginning = self._begun(self.call.chain)
 
     def waited(self) -> None:
         """Note that the call waited: for the user, who agreed, or for its turn."""
@@ -317,23 +277,19 @@ class Recording:
     def line(self, fields: dict[str, Any], settings: HistorySettings) -> tuple[str, bytes]:
         """Return the id of the run, and its record as a line."""
         chain, call = fields.pop("chain"), self.call
-        run_id = self.run_id
+        begun = self._beginning
+        if begun is None or begun.chain is not chain:
+            begun = self._begun(chain)
         self._ms["total"] = self._since_start()
         durations = ",".join([f'"{name}":{taken:.3f}' for name, taken in self._ms.items()])
-        # None of these needs an escape.
-        parts = [
-            f'"id":"{run_id}","time":"{utc_text(self.started)}","ms":{{{durations}}}',
-            self._recorder.called_by(self.caller),
-        ]
+        parts = [begun.run, f'"ms":{{{durations}}}', self._recorder.called_by(self.caller)]
+        run_id, fields["parameters"] = self.run_id, begun.parameters
         if not chain:
-            # Nothing says which of them are secret, and a short secret is guessed from a digest.
-            fields["parameters"] = {}
-            about = self._recorder.unknown(self.item_id)
-            return run_id, line_of(*parts, fragment_of(fields), about)
+            return run_id, line_of(*parts, fragment_of(fields), begun.about)
         known, item = self._recorder.known(chain), chain[0].item_id
-        fields["parameters"] = _parameters(
-            self.parameters, known.secrets, keeps=settings.keeps_parameters(item)
-        )
+        if settings.keeps_parameters(item):
+            # Both from the same values: the caller may have changed them since.
+            fields["parameters"] = _parameters(self.parameters, known.secrets, keeps=True)
         keeps = settings.keeps_output(item)
         if not keeps:
             fields = without_output(fields)
@@ -343,7 +299,17 @@ class Recording:
             kind = ANSWER_OF_SERVER if of_server else call.config.primitive_id
             output = output_digests(kind, self._result, keeps=keeps)
             parts.append(f'"output":{{{output}}}')
-        return run_id, line_of(*parts, known.fragment(call))
+        return run_id, line_of(*parts, begun.about)
+
+    def _begun(self, chain: Sequence[ChainElement]) -> _Beginning:
+        # Neither of them needs an escape.
+        run = f'"id":"{self.run_id}","time":"{utc_text(self.started)}"'
+        if not chain:
+            # Nothing says which of them are secret, and a short secret is guessed from a digest.
+            return _Beginning(chain, run, {}, self._recorder.unknown(self.item_id))
+        known = self._recorder.known(chain)
+        parameters = _parameters(self.parameters, known.secrets, keeps=False)
+        return _Beginning(chain, run, parameters, known.fragment(self.call))
 
     def _outcome(self, result: ExecutionResult) -> dict[str, Any]:
         metadata = result.metadata
@@ -366,19 +332,6 @@ class Recording:
 
     def _since_start(self) -> float:
         return (time.perf_counter() - self._clock) * 1000
-
-
-def _fields_of_chain(chain: Sequence[ChainElement]) -> dict[str, Any]:
-    tool = chain[0]
-    metadata = tool.metadata
-    return {
-        "item": tool.item_id,
-        "version": tool.version,
-        "space": tool.space,
-        "signers": list(dict.fromkeys([one.signer for one in chain if one.signer])),
-        "chain": {one.item_id: one.integrity for one in chain},
-        "described": digest_of_description(metadata.description, metadata.config_schema),
-    }
 
 
 def _parameters(given: Any, secrets: Secrets, *, keeps: bool) -> dict[str, Any]:

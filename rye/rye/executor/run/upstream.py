@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lilux.record import replaced
@@ -26,16 +28,48 @@ if TYPE_CHECKING:
 
 TOKEN_OF = "token_of"  # noqa: S105 - the name of a service, not a token
 """The key of a config that names the service whose token is sent."""
+IDLE_SECONDS = 1800.0
+"""As long as a session over HTTP may be silent."""
 _DEFAULT_SECONDS = 300.0
 _MAX_REASON = 1000
 
 
+class _Kept:
+    """A server that is kept for one session."""
+
+    def __init__(self, address: Mapping[str, Any], session: str) -> None:
+        self.server = KeptServer(address)
+        self.session = session
+        self.calls = 0
+        self.used = time.monotonic()
+
+    @contextmanager
+    def in_use(self) -> Iterator[KeptServer]:
+        self.calls += 1
+        try:
+            yield self.server
+        finally:
+            self.calls -= 1
+            self.used = time.monotonic()
+
+    def is_idle(self) -> bool:
+        idle = time.monotonic() - self.used >= IDLE_SECONDS
+        return bool(self.session) and not self.calls and idle
+
+
 class UpstreamPool:
-    """The servers that an executor keeps."""
+    """The servers that an executor keeps: one process for each server and session.
+
+    A session is that of the listener of a call, such as of a client over HTTP: what a server
+    remembers of one client, and asks its user, is not for another. The servers of a session end
+    when it has not used them for a while, all others with the executor.
+    """
 
     def __init__(self, user_space: Path) -> None:
         self._user_space = user_space
-        self._servers: dict[str, KeptServer] = {}
+        self._servers: dict[str, _Kept] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def call(
         self, config: ExecutionConfig, on_output: OnOutput | None, listener: Listener | None
@@ -43,21 +77,37 @@ class UpstreamPool:
         """Call the tool that the config names, within its timeout."""
         tool = config.config[MCP_TOOL]
         seconds = config.config.get("timeout") or _DEFAULT_SECONDS
-        server = await self._server_of(config)
+        kept = await self._server_of(config, getattr(listener, "session", ""))
         caller = _Caller(on_output, listener)
         try:
-            async with asyncio.timeout(seconds):
-                return await server.call(tool["name"], config.params, tool["pinned"], caller)
+            with kept.in_use() as server:
+                async with asyncio.timeout(seconds):
+                    return await server.call(tool["name"], config.params, tool["pinned"], caller)
         except TimeoutError:
             error = f"it did not answer within {seconds:g} s"
             return UpstreamResult(False, [], error=error, timed_out=True)
+        finally:
+            self._end_idle()
 
     async def aclose(self) -> None:
         """End all servers."""
         servers, self._servers = self._servers, {}
-        await asyncio.gather(*[server.aclose() for server in servers.values()])
+        if self._timer is not None:
+            self._timer.cancel()
+        await asyncio.gather(*[kept.server.aclose() for kept in servers.values()], *self._ending)
 
-    async def _server_of(self, config: ExecutionConfig) -> KeptServer:
+    def _end_idle(self) -> None:
+        """End the servers that their sessions do not use, and look again when one may be idle."""
+        for key in [key for key, kept in self._servers.items() if kept.is_idle()]:
+            ending = asyncio.create_task(self._servers.pop(key).server.aclose())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+        if self._timer is not None:
+            self._timer.cancel()
+        if any(kept.session for kept in self._servers.values()):
+            self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_idle)
+
+    async def _server_of(self, config: ExecutionConfig, session: str) -> _Kept:
         if config.primitive_id == HTTP_CLIENT:
             address = await self._address(config)
         else:
@@ -67,9 +117,9 @@ class UpstreamPool:
                 if key not in (MCP_TOOL, "timeout", "input_data")
             }
         # Another environment or confinement is another server.
-        key = repr(sorted(address.items()))
+        key = repr((session, sorted(address.items())))
         if key not in self._servers:
-            self._servers[key] = KeptServer(address)
+            self._servers[key] = _Kept(address, session)
         return self._servers[key]
 
     async def _address(self, config: ExecutionConfig) -> dict[str, Any]:
@@ -140,7 +190,7 @@ def upstream_outcome(result: UpstreamResult, chain: Sequence[ChainElement]) -> O
     if result.error:
         kind = "ToolTimedOut" if result.timed_out else "UpstreamFailed"
         reason = f"{name!r}: the MCP server {server!r} failed: {result.error}"
-        failed = _failure(kind, reason, f"see the command in {chain[1].path}")
+        failed = _failure(kind, reason, f"see how it is reached in {chain[1].path}")
         if result.timed_out:
             failed.metadata["timed_out"] = True
         return failed

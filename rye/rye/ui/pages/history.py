@@ -89,14 +89,14 @@ def run_details(request: Request) -> Response:
     """Everything that is known about one run; of one under way, its output as it comes."""
     seen = site_of(request).live.get(request.path_params["run_id"])
     if seen is not None and seen.ended is None:
-        return live_call(request, seen)
+        return live_call(request, seen, under_way=True)
     try:
         return _run(request)
     except RunNotFoundError:
         # A call of this page whose record is not kept.
         if seen is None:
             raise
-        return live_call(request, seen)
+        return live_call(request, seen, under_way=False)
 
 
 def make_receipt(request: Request, form: Form) -> Response:  # noqa: ARG001 - only its token

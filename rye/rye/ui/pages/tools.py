@@ -136,6 +136,7 @@ def _show(request: Request, entry: CatalogueEntry, sent: Sent, *, status: int = 
         seen = inspect_chain(entry.item_id, site.context, preparer=preparer, past_lock=True)
     files = ToolFiles(seen, site.context)
     runs = _runs(site, entry)
+    permissions = seen.permissions if seen.claimed is None else seen.claimed.permissions
     fault = entry.fault or ("" if seen.error is None else str(seen.error))
     return render(
         request,
@@ -150,7 +151,7 @@ def _show(request: Request, entry: CatalogueEntry, sent: Sent, *, status: int = 
         signed=signed_by(seen.elements[0]),
         trust=trust_of(seen.elements[0]),
         lock=lock_of(seen),
-        permissions=list(explained(seen.permissions)) if seen.permissions is not None else [],
+        permissions=[] if permissions is None else list(explained(permissions)),
         effects=_effects(entry),
         chain=_nodes(seen, files),
         fields=fields_of(entry.schema, sent.texts, sent.faults),

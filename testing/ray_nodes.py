@@ -20,12 +20,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import psutil
 from confined_machine import accept_missing_parts
+from processes import is_alive
 
 MISSING = "ray is not installed: uv sync --group ray"
 INSTALLED = importlib.util.find_spec("ray") is not None
@@ -95,13 +97,19 @@ class RayNodes:
         """End the processes of a node with SIGKILL, as a machine that loses its power."""
         self._ask("kill", index=index)
 
+    def alive(self) -> list[int]:
+        """The indexes of the nodes that were not killed."""
+        return [index for index, one in enumerate(self.raylets) if is_alive(one)]
+
     def workers(self, index: int) -> list[psutil.Process]:
         """The actors of Rye on a node."""
-        return [
-            one
-            for one in self.raylets[index].children(recursive=True)
-            if "RayWorker" in " ".join(one.cmdline()[:1])
-        ]
+        found = []
+        for one in self.raylets[index].children(recursive=True):
+            # Tools end while they are looked at.
+            with suppress(psutil.NoSuchProcess):
+                if "RayWorker" in " ".join(one.cmdline()[:1]):
+                    found.append(one)
+        return found
 
     def _ask(self, what: str, **fields: Any) -> dict[str, Any]:
         assert self._process.stdin is not None

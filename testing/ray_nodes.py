@@ -36,8 +36,15 @@ INSTALLED = importlib.util.find_spec("ray") is not None
 class RayNodes:
     """A running cluster."""
 
-    def __init__(self, count: int, *, env: Mapping[str, str] | None = None, cpus: int = 1) -> None:
-        """``env`` is added to the environment of the nodes."""
+    def __init__(
+        self,
+        count: int,
+        *,
+        env: Mapping[str, str] | None = None,
+        cpus: int = 1,
+        dashboard: bool = False,
+    ) -> None:
+        """``env`` is added to the environment of the nodes. Jobs are submitted to a dashboard."""
         self._cpus = cpus
         self._home = tempfile.TemporaryDirectory(prefix="rye-operator-")
         accept_missing_parts(Path(self._home.name))
@@ -53,7 +60,11 @@ class RayNodes:
             start_new_session=True,
             env={**base, "RAY_USAGE_STATS_ENABLED": "0", **(env or {})},
         )
-        self.address = str(self._ask("head")["address"])
+        head = self._ask("head", dashboard=dashboard)
+        self.dashboard = f"http://{head['dashboard']}"
+        self.address = str(head["address"])
+        self.session = Path(head["session"])
+        """Where Ray has its logs and its sockets."""
         self.raylets: list[psutil.Process] = []
         for _ in range(count):
             self.add()
@@ -132,10 +143,18 @@ def _serve() -> None:
         request = json.loads(line)
         answer: dict[str, Any] = {}
         if request["do"] == "head":
+            shown = {"dashboard_port": 0, "dashboard_agent_listen_port": 0}
             cluster = Cluster(
-                initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+                initialize_head=True,
+                head_node_args={
+                    "num_cpus": 0,
+                    "include_dashboard": request["dashboard"],
+                    **(shown if request["dashboard"] else {}),
+                },
             )
+            answer["dashboard"] = cluster.head_node.address_info["webui_url"]
             answer["address"] = cluster.address
+            answer["session"] = cluster.head_node.get_session_dir_path()
         elif request["do"] == "add":
             node = cluster.add_node(num_cpus=request["cpus"], env_vars=request["env"], wait=True)
             nodes.append(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,12 @@ def _on_cluster(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _check_cluster(options: Mapping[str, Any]) -> None:
+    for name in ("env", "insecure"):
+        if options[name] and options["on"] != "ray":
+            raise click.UsageError(f"--{name} is for --on ray")
 
 
 @click.group(cls=_Batch)
@@ -137,6 +143,8 @@ def run(
     if out is not None and calls is not None and out.exists() and out.samefile(calls):
         raise click.UsageError("--out is the file of the calls; choose another")
 
+    _check_cluster(options)
+
     async def body() -> Summary:
         backend = backend_of(item_id, context, options)
         try:
@@ -178,6 +186,7 @@ def resume(
         # Accepted for the cluster of then, which need not be this one.
         "insecure": cluster["insecure"],
     }
+    _check_cluster(options)
     where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
 
     async def body() -> Summary:

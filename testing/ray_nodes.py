@@ -60,7 +60,11 @@ class RayNodes:
             start_new_session=True,
             env={**base, "RAY_USAGE_STATS_ENABLED": "0", **(env or {})},
         )
-        head = self._ask("head", dashboard=dashboard)
+        # Clusters that share a folder find each other; names of sockets in it have to be short.
+        self._files = tempfile.TemporaryDirectory(
+            prefix="ray-", dir="/tmp", ignore_cleanup_errors=True
+        )
+        head = self._ask("head", dashboard=dashboard, folder=self._files.name)
         self.dashboard = f"http://{head['dashboard']}"
         self.address = str(head["address"])
         self.session = Path(head["session"])
@@ -97,6 +101,7 @@ class RayNodes:
                 if one.is_running():
                     one.kill()
             self._home.cleanup()
+            self._files.cleanup()
 
     def add(self, env: Mapping[str, str] | None = None) -> int:
         """Start another node, and return its index. ``env`` is added to its environment."""
@@ -148,6 +153,7 @@ def _serve() -> None:
                 initialize_head=True,
                 head_node_args={
                     "num_cpus": 0,
+                    "temp_dir": request["folder"],
                     "include_dashboard": request["dashboard"],
                     **(shown if request["dashboard"] else {}),
                 },

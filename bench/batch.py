@@ -6,7 +6,7 @@
    call, so its rate is taken from fewer calls.
 3. The peak memory of the driver with 1,000,000 calls ÷ with 10,000. Everything is real but the
    backend, which answers at once: a million processes would take a quarter of an hour. Beside it,
-   without a limit, the same with processes, and fewer of them.
+   the memory of the command with real processes, and fewer of them.
 4. ``rye batch resume`` of 1,000,000 calls that all have a result, from start to end.
 """
 
@@ -254,6 +254,7 @@ def growth(commands: Commands) -> list[Row]:
         Row(
             f"memory of rye batch, {REAL:,} calls ÷ {FEW:,}",
             large / small,
+            MEMORY_LIMIT,
             detail=f"{large / mib:.0f} / {small / mib:.0f} MiB",
         ),
         Row(

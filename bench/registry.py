@@ -21,6 +21,7 @@ BENCHMARKS = (
     "resolve",
     "batch",
     "history",
+    "scale",
     "ui",
     "primitive",
     "proc",

@@ -1,4 +1,4 @@
-"""Writes what is made from the results: the pictures, the page about speed, the README's part."""
+"""Writes what is made from the results: the pictures, the page about speed, parts of others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bench.report.pictures import PICTURES, drawn
 RESULTS = Path("bench/results.json")
 PAGE = Path("docs/performance.md")
 README = Path("README.md")
+SCALE = Path("docs/scale.md")
 
 
 def files(root: Path) -> dict[Path, str]:
@@ -23,6 +24,8 @@ def files(root: Path) -> dict[Path, str]:
     made[PAGE] = page.text(found)
     if (root / README).exists():
         made[README] = page.readme(found, (root / README).read_text())
+    if (root / SCALE).exists():
+        made[SCALE] = page.scale(found, (root / SCALE).read_text())
     return made
 
 

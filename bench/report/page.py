@@ -1,4 +1,4 @@
-"""The page about speed, and the part of the README that shows figures."""
+"""The page about speed, and the parts of other pages that show figures."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bench.report import machine
 from bench.report.pictures import PICTURES, Picture
 from bench.report.results import Results, rows_of
 from bench.report.svg import figure
+from bench.scale_model import PARTS, parts_of, tables
 from bench.table import Row
 
 FOLDER = Path("docs/pictures")
@@ -120,11 +121,21 @@ def shown(picture: Picture, results: Results, folder: Path) -> str:
 
 def readme(results: Results, before: str) -> str:
     """Return the README with the present figures between its two marks."""
+    return between_marks(before, f"\n{opening(results)}\n\n") if "calls" in results else before
+
+
+def scale(results: Results, before: str) -> str:
+    """Return the page about scale with the tables of the model between its two marks."""
+    values = results.get("scale", {}).get("samples", {}).get("parts", {}).get("values", {})
+    known = all(name in values for name in PARTS)
+    return between_marks(before, f"\n{tables(parts_of(values))}\n") if known else before
+
+
+def between_marks(before: str, text: str) -> str:
+    """Replace what is between the marks; a page without them is left alone."""
     head, begin, rest = before.partition(BEGIN)
     _, end, tail = rest.partition(END)
-    if not begin or not end or "calls" not in results:
-        return before
-    return f"{head}{BEGIN}\n{opening(results)}\n\n{END}{tail}"
+    return f"{head}{BEGIN}{text}{END}{tail}" if begin and end else before
 
 
 def opening(results: Results) -> str:

@@ -85,7 +85,9 @@ PICTURES = (
         "batch",
         "batch",
         "A batch beside GNU parallel and Ray tasks",
-        "The same jobs on the same cores. Each group has its own scale.",
+        "Calls a second, from the start of the command to its end; longer is better. All have the "
+        "same number of jobs at once. Each group has its own scale.",
+        {"true": "A process: /bin/true", "imports": "A Python tool that imports httpx2"},
     ),
     Picture(
         "growth-tools",

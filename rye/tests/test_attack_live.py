@@ -245,3 +245,56 @@ def test_a_read_only_page_cannot_cancel_a_call(project: Project) -> None:
         assert answer.status == 403
         assert "this page only shows; to act, start: rye ui --run" in answer.text
         assert run.poll() is None
+
+
+def question(run_id: str) -> dict[str, object]:
+    asked = {"id": "q1", "message": "May the agent run it?", "schema": {"type": "object"}}
+    return {"state": {"run": run_id, "part": None, "questions": [asked]}}
+
+
+def test_a_read_only_page_cannot_answer_a_question(project: Project) -> None:
+    folder, run_id = live_folder(project), new_run_id(1_800_000_000_000)
+    with forged(folder) as listener, served_page(project) as page:
+        visitor = page.enter()
+        with told(listener, announcement(run_id), question(run_id)) as connection:
+            assert 'method="post"' not in wait_for(visitor, "/live", "May the agent run it?")
+            fields = {"csrf": form_token(visitor.cookie.partition("=")[2]), "action": "accept"}
+            answer = visitor.post(f"/live/{run_id}/answer/q1", fields)
+            assert answer.status == 403
+            assert "this page only shows; to act, start: rye ui --run" in answer.text
+            connection.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                connection.recv(1)
+
+
+def test_a_question_cannot_be_answered_without_the_token_or_by_another_site(
+    project: Project,
+) -> None:
+    folder, run_id = live_folder(project), new_run_id(1_800_000_000_000)
+    with forged(folder) as listener, served_page(project, "--run") as page:
+        visitor = page.enter()
+        with told(listener, announcement(run_id), question(run_id)) as connection:
+            wait_for(visitor, "/live", "May the agent run it?")
+            address = f"/live/{run_id}/answer/q1"
+            token = visitor.form_token("/live")
+            for fields in ({"action": "accept"}, {"action": "accept", "csrf": "0" * 64}):
+                assert visitor.post(address, fields).status == 403
+            given = {"action": "accept", "csrf": token}
+            assert visitor.post(address, given, Origin="http://evil.example").status == 403
+            assert visitor.get(f"{address}?action=accept&csrf={token}").status == 405
+            assert visitor.post(f"/live/{run_id}/answer/other", given).status == 409
+            connection.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                connection.recv(1)
+
+
+def test_only_a_page_that_holds_its_file_can_answer_for_the_user(project: Project) -> None:
+    """A file that somebody left, or made, does not keep a call waiting for an answer."""
+    folder = live_folder(project)
+    (folder / "forged.page").write_text("")
+    assert not a_page_answers(project.user)
+    old = folder / "old.page"
+    old.write_text("")
+    os.utime(old, (0, 0))
+    assert not a_page_answers(project.user)
+    assert not old.exists()

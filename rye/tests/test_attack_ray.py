@@ -15,7 +15,6 @@ from rye.batches.backends.ray_shipment import Shipment, pack
 from rye.batches.backends.ray_worker import RayWorker
 from rye.batches.records import BatchResult, Call
 from rye.recording.spool import SPOOL, history_folder
-from rye_command import rye
 from rye_project import Project
 
 CALL = Call(7, "seven", {})
@@ -181,24 +180,3 @@ def test_a_record_says_that_it_is_from_a_batch_of_this_project(project: Project)
         "by": "batch",
         "worker": "node",
     }
-
-
-def test_without_ray_it_says_how_to_install_it(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "without").mkdir()
-    (tmp_path / "without" / "ray.py").write_text("raise ImportError")
-    (project.path / "calls.jsonl").write_text("{}\n")
-    done = rye(
-        "batch", "tools/t", "calls.jsonl", "--on", "ray",
-        cwd=project.path, user=project.user, env={"PYTHONPATH": str(tmp_path / "without")},
-    )  # fmt: skip
-    assert (done.code, done.stderr) == (1, "rye: ray is not installed; pip install 'rye[ray]'\n")
-    assert not (project.user / ".ai" / "batches").exists()
-
-
-def test_options_of_a_cluster_are_refused_for_this_machine(project: Project) -> None:
-    (project.path / "calls.jsonl").write_text("{}\n")
-    done = rye(
-        "batch", "tools/t", "calls.jsonl", "--env", "TOKEN", cwd=project.path, user=project.user
-    )
-    assert done.code == 2
-    assert "--env is for --on ray" in done.stderr

@@ -6,44 +6,35 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from batches import SCHEMA, once_project, ran, results, start, tool, write_calls
 from processes import wait_until
 from rye.batches.folder import BatchFolder
 from rye.batches.records import BatchResult
 from rye.errors import BatchError
-from rye_command import COMMAND, InProcessRye, default_signals, environment
+from rye_command import InProcessRye
 from rye_project import Project
 
 import rye
 
-# Writes its number to a file of its own, so that a second run would be seen.
-ONCE = (
-    'echo "$$" >> "ran/$1"; [ "$1" != 13 ] || exit 3; [ "$1" != "$2" ] || sleep 600; echo "did $1"'
-)
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}, "slow": {"type": "integer", "default": 0}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
+IMPORTED_ELSEWHERE = """\
+__version__ = "1.0.0"
+__executor_id__ = "python_runtime"
+import os
+IMPORTED_IN = os.getpid()
+def main() -> bool:
+    return os.getpid() != IMPORTED_IN
+"""
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    project = Project(tmp_path, shipped_system=True)
-    (project.path / "ran").mkdir()
-    tool(project)
-    return project
-
-
-def tool(project: Project, **fields: Any) -> None:
-    arguments = ["-c", ONCE, "sh", "{n}", "{slow}"]
-    project.command("tools/once", "/bin/sh", *arguments, config_schema=SCHEMA, **fields)
+    return once_project(tmp_path)
 
 
 @pytest.fixture
@@ -51,21 +42,6 @@ def cli(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> InProcessRye:
     return InProcessRye(project.path, project.user, monkeypatch, capfd)
-
-
-def write_calls(project: Project, calls: Iterable[object]) -> Path:
-    path = project.path / "calls.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in calls))
-    return path
-
-
-def results(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def ran(project: Project) -> dict[str, int]:
-    """How often each call ran."""
-    return {one.name: len(one.read_text().splitlines()) for one in (project.path / "ran").iterdir()}
 
 
 def test_every_call_gets_one_line(project: Project, cli: InProcessRye, tmp_path: Path) -> None:
@@ -176,17 +152,6 @@ def test_only_a_tool_that_may_run_twice_is_tried_again(
     assert [one["attempt"] for one in results(tmp_path / "b" / "results.jsonl")] == [3]
 
 
-def start(project: Project, folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    with default_signals():
-        return subprocess.Popen(
-            [*COMMAND, "batch", "tools/once", "calls.jsonl", "--dir", folder, *options],
-            cwd=project.path,
-            env=environment(project.user),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-
 @pytest.mark.parametrize("repeats", [False, True])
 def test_a_killed_batch_resumes_and_runs_nothing_twice_unless_it_may(
     project: Project, cli: InProcessRye, tmp_path: Path, repeats: bool
@@ -248,6 +213,27 @@ def test_a_program_gets_results_as_they_arrive(project: Project) -> None:
         patch.setenv("USER_SPACE", str(project.user))
         results = asyncio.run(body())
     assert {(one.line, one.outcome) for one in results} == {(n, "ok") for n in range(1, 21)}
+
+
+def test_the_calls_of_a_batch_start_warm(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.tool("tools/where.py", IMPORTED_ELSEWHERE)
+    monkeypatch.setenv("USER_SPACE", str(project.user))
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    answers: list[Any] = []
+
+    def calls() -> Iterable[dict[str, int]]:
+        deadline = time.monotonic() + 60
+        while True not in answers and time.monotonic() < deadline:
+            yield {}
+
+    async def body() -> None:
+        async for result in rye.batch("tools/where", calls(), project_path=project.path, jobs=2):
+            assert result.outcome == "ok", result.error
+            answers.append(result.data)
+
+    asyncio.run(body())
+    assert answers[0] is False
+    assert True in answers
 
 
 def test_a_torn_line_of_a_crash_is_dropped(tmp_path: Path) -> None:

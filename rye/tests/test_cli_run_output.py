@@ -89,6 +89,21 @@ def test_where_returned_pictures_and_files_are_is_printed(
     assert run("run", "-q", tool).stderr == ""
 
 
+def test_pictures_in_base64_are_saved(
+    project: Project, run: InProcessRye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    image = {"type": "image", "mimeType": "image/png"}
+    blocks = [{**image, "data": "aGk="}, {**image, "data": "no base64"}]
+    tool = says(project, f"echo '{json.dumps({'content': blocks})}'")
+    (saved,) = run("run", tool).stderr.splitlines()
+    path = Path(saved.removeprefix("rye: image: "))
+    assert (path.parent.parent, path.name, path.read_bytes()) == (tmp_path, "image-1.png", b"hi")
+    assert path.parent.stat().st_mode & 0o77 == 0
+    run("run", "-q", tool)
+    assert len(list(tmp_path.glob("rye-*"))) == 1
+
+
 def test_large_output_is_complete(project: Project, run: InProcessRye) -> None:
     done = run("run", says(project, "seq 1 200000"))
     assert done.stdout == "".join(f"{n}\n" for n in range(1, 200001))

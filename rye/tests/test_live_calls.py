@@ -147,7 +147,10 @@ def test_what_killed_processes_left_is_removed_without_a_page(project: Project) 
     assert entries(project) == []
 
 
-def test_a_short_call_is_not_announced(project: Project) -> None:
+def test_a_call_that_ends_before_the_timer_is_not_announced(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rye.executor.run.announcer._EVERY_SECONDS", 600)
     says(project, "echo hi", "tools/short")
 
     async def call() -> None:
@@ -217,3 +220,25 @@ def test_progress_is_shown(project: Project) -> None:
         visitor = page.enter()
         wait_for(visitor, live_run(visitor), "3 of 4 (75%), copying")
         assert "3 of 4 (75%), copying" in visitor.get("/live").text
+
+
+def test_a_batch_is_shown_with_its_progress_and_stopped_on_the_page(project: Project) -> None:
+    script = 'echo began; [ "$1" = ada ] || { until [ -e go ]; do sleep 0.02; done; }'
+    project.command("tools/some", "/bin/sh", "-c", script, "sh", "{name}", config_schema=SCHEMA)
+    names = ["ada", "ada", "bob", "eve"]
+    calls = project.path / "calls.jsonl"
+    calls.write_text("".join(json.dumps({"name": name}) + "\n" for name in names))
+    arguments = ("batch", "tools/some", str(calls), "--jobs", "1")
+    with served_page(project, "--run") as page, command(project, *arguments) as batch:
+        visitor = page.enter()
+        path = live_run(visitor)
+        text = wait_for(visitor, path, "2 of 4 (50%)")
+        assert "called by rye batch" in text
+        token = visitor.form_token("/live")
+        assert visitor.post(f"/live/{path[6:]}/cancel", {"csrf": token}).status == 303
+        wait_for(visitor, "/live", "2 of 4 (50%)")
+        (project.path / "go").touch()
+        _, errors = batch.communicate(timeout=30)
+        assert "cancelled on the page of `rye ui`" in errors
+        wait_for(visitor, path, "cancelled")
+    assert entries(project) == []

@@ -216,9 +216,11 @@ def test_a_client_that_cannot_ask_is_refused_without_a_way_around(
     reason = "'notes/add' needs the user's approval, and this client cannot ask the user"
     assert message == f"{reason}; {USER_DECIDES}"
     path = project.user / ".ai" / "config.yaml"
-    assert caplog.messages == [
-        f"{reason}; use a client that supports elicitation, or change agents[0] in {path}"
-    ]
+    (logged,) = caplog.messages
+    assert logged == (
+        f"{reason}; open a page that can, with: rye ui --run, use a client that supports "
+        f"elicitation, or change agents[0] in {path}"
+    )
 
 
 def test_a_denied_tool_does_not_run_and_nobody_is_asked(project: Project) -> None:

@@ -156,6 +156,43 @@ def test_bytes_that_are_not_text_are_kept_and_linked(project: Project) -> None:
     assert text.text.startswith(f"[the tool printed {len(PIXEL)} bytes that are not text; ")
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_bytes_that_are_not_text_stand_beside_what_else_the_tool_said(
+    project: Project, code: int
+) -> None:
+    script = f"cat ../pixel; echo careful >&2; exit {code}"
+    project.command("tool", "/bin/sh", "-c", script)
+    result = call(project)
+    text, link = result.content
+    assert isinstance(text, TextContent)
+    assert isinstance(link, ResourceLink)
+    kept = f"[the tool printed {len(PIXEL)} bytes that are not text; they are kept as {link.uri}]"
+    failed = "'tool' ended with exit code 3\n\n" if code else ""
+    assert text.text == f"{failed}{kept}\n\nstderr:\ncareful\n"
+    assert result.is_error is bool(code)
+
+
+def test_data_in_base64_and_the_text_of_files_are_bounded(project: Project) -> None:
+    returns(
+        project,
+        {"type": "image", "path": "big.png"},
+        {"type": "file", "path": "numbers.txt"},
+        {"type": "file", "path": "short.txt"},
+        before="head -c 2000000 /dev/zero > big.png; seq 20000 > numbers.txt; echo hi > short.txt",
+    )
+    image, cut, link, short = call(project).content
+    assert image.type == "image"
+    assert isinstance(cut, TextContent)
+    assert len(cut.text) < 24_000
+    assert cut.text.startswith("[85,")
+    assert link.type == "resource_link"
+    assert isinstance(short, EmbeddedResource)
+    returns(project, {"type": "image", "data": "A" * 5_000_000, "mimeType": "image/png"})
+    (refused,) = call(project).content
+    assert isinstance(refused, TextContent)
+    assert refused.text == "[image is not sent: it has 3,750,000 bytes, and 3,145,728 can be sent]"
+
+
 @pytest.mark.parametrize(
     "data",
     [{"content": []}, {"content": [{"type": "other"}]}, {"content": "x"}, {"content": [1]}],

@@ -9,7 +9,12 @@ import anyio
 import pytest
 from rye.mcp.open_calls import OpenCall, OpenCalls
 from rye.mcp.protocol.errors import ProtocolError
-from rye.mcp.protocol.types import CallToolParams, CallToolResult, InputRequiredResult
+from rye.mcp.protocol.types import (
+    CallToolParams,
+    CallToolResult,
+    ClientCapabilities,
+    InputRequiredResult,
+)
 from rye.mcp.request import Request
 
 
@@ -17,6 +22,7 @@ class ARequest:
     """A request over stdio, which has no event for a lost connection."""
 
     disconnected = None
+    capabilities = ClientCapabilities(elicitation={})
 
     def __init__(self, era: str = "handshake", token_name: str = "") -> None:
         self.era = era

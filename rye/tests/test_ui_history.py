@@ -55,7 +55,7 @@ def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
 
 
 def tools(text: str) -> list[str]:
-    return re.findall(r'<td><a href="/tools/[^"]*">([^<]*)</a></td>', text)
+    return re.findall(r'<td class="tool anywhere">(?:<a [^>]*>)?([^<]*)', text)
 
 
 def test_the_newest_runs_are_first_and_every_run_is_on_one_page(visitor: Visitor) -> None:
@@ -114,6 +114,12 @@ def test_ids_and_clients_of_others_are_text(visitor: Visitor) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m\\u202e" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_a_tool_of_another_project_is_named_with_it_and_not_linked(visitor: Visitor) -> None:
+    text = visitor.get("/history?tool=special/one").text
+    assert 'special/one<span class="under">in /somewhere</span>' in text
+    assert 'href="/tools/special/one"' not in text
 
 
 def test_a_place_that_is_not_an_id_is_harmless(visitor: Visitor) -> None:

@@ -150,6 +150,52 @@ def test_a_replay_names_the_first_difference(project: Project, acting: Visitor) 
     found = re.search(r'href="(/runs/[^"]*)">Open the new run', text)
     assert found is not None
     assert f'repeats <a href="{path}">' in acting.get(found[1]).text
+    assert records(project)[-1]["by"] == "ui"
+
+
+def test_a_replay_that_differs_already_says_that_nothing_has_run(
+    project: Project, acting: Visitor
+) -> None:
+    says(project, "true", "kept/true", annotations={"idempotent": True})
+    # The page has other variables than the process of the test.
+    path = f"/runs/{run_of(project, 'kept/true')}"
+    before = len(records(project))
+    text = acting.post(f"{path}/replay", {"csrf": acting.form_token(path), "run": "1"}).text
+    assert "First difference: environment: now with" in text
+    assert "It has not run, because something differs already; allow that to run it" in text
+    assert len(records(project)) == before
+
+
+def test_a_secret_is_given_again_for_a_replay_and_stays_out_of_the_page(
+    project: Project, acting: Visitor
+) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"pin": {"type": "integer", "writeOnly": True}, "name": {"type": "string"}},
+        "required": ["pin", "name"],
+    }
+    fields = {"config_schema": schema, "annotations": {"idempotent": True}}
+    project.command("kept/pin", "/bin/sh", "-c", "test $1 = 739106", "sh", "{pin}", **fields)
+    path = f"/runs/{run_of(project, 'kept/pin', {'pin': 739106, 'name': 'Ada'})}"
+    text = acting.get(path).text
+    assert re.search(r'<input type="password" id="secret-1" name="again.pin"[^>]*>', text)
+    token = {"csrf": acting.form_token(path), "run": "1", "anyway": "on"}
+    text = acting.post(f"{path}/replay", token).text
+    assert "its input has secret parameters" in text
+    text = acting.post(f"{path}/replay", {**token, "again.pin": "x739106"}).text
+    assert "a secret parameter: expected an integer; give it again" in text
+    assert "739106" not in text
+    text = acting.post(f"{path}/replay", {**token, "again.pin": "739106"}).text
+    assert "739106" not in text
+    assert "Open the new run" in text
+    assert records(project)[-1]["outcome"] == "ok"
+
+
+def test_who_signed_and_which_signal_ended_it_are_named(project: Project, acting: Visitor) -> None:
+    says(project, "kill -TERM $$", "kept/killed")
+    text = acting.get(f"/runs/{run_of(project, 'kept/killed')}").text
+    assert re.search(r"<dd>you \([0-9a-f]{16}\)", text)
+    assert "<dd>15 (SIGTERM)</dd>" in text
 
 
 def test_a_tool_that_may_change_something_is_not_repeated_unasked(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import select
 import subprocess
 import sys
+import weakref
 
 import pytest
 from lilux.primitives.subprocess import BlockingSubprocess, SubprocessPrimitive
@@ -85,6 +87,25 @@ def test_a_dialogue_ends_with_its_job(execute: Execute) -> None:
     execute(bash("true"), dialogue=dialogue)
     assert not dialogue.send(b"text")
     assert not dialogue.send(b"text", stream="channel")
+
+
+def test_an_ended_dialogue_is_no_work_for_the_garbage_collector(execute: Execute) -> None:
+    class Listener:
+        def __init__(self) -> None:
+            self.dialogue = Dialogue(channel="TALK", on_message=self.hear)
+
+        def hear(self, data: bytes) -> None:
+            pass
+
+    gc.disable()
+    try:
+        listener = Listener()
+        alive = weakref.ref(listener)
+        execute(bash('echo message >&"$TALK"'), dialogue=listener.dialogue)
+        del listener
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_a_source_is_copied_to_its_end() -> None:

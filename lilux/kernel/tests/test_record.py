@@ -28,9 +28,40 @@ class Counter(Record):
     count: int = 0
 
 
+class Names(Record, frozen=True):
+    missing: int
+    kind: int = 2
+    rest: list[int] = field(default_factory=list)
+    more: int = 4
+
+
+@pytest.fixture(params=["few objects", "many objects"], autouse=True)
+def objects_before(request: pytest.FixtureRequest) -> None:
+    """Run each test with the common ``__init__``, and with the one that is made for a class."""
+    given: dict[Any, dict[str, Any]] = {
+        Point: {"x": 1},
+        Key: {"name": "a"},
+        Counter: {},
+        Names: {"missing": 0},
+    }
+    for kind, arguments in given.items():
+        kind._made[0] = 0
+        if "__init__" in vars(kind):
+            del kind.__init__
+        if request.param == "many objects":
+            for _ in range(200):
+                kind(**arguments)
+            assert "__init__" in vars(kind)
+
+
 def test_fields_are_positional_or_keyword_arguments_with_defaults() -> None:
     assert (Point(1, 2), Point(1, y=2), Point(y=2, x=1)) == (Point(x=1, y=2),) * 3
     assert Point(1).y == 0
+
+
+def test_any_public_name_can_be_a_field() -> None:
+    made = Names(1, rest=[3])
+    assert (made.missing, made.kind, made.rest, made.more) == (1, 2, [3], 4)
 
 
 def test_a_factory_creates_a_new_value_each_time() -> None:

@@ -89,6 +89,9 @@ impl<'de> Deserialize<'de> for OsText {
 /// U+DC80..=U+DCFF, as generalised UTF-8 `ED B2 80` ..= `ED B3 BF`, represent the bytes
 /// 80..=FF.
 fn unescape_surrogates(bytes: &[u8]) -> Vec<u8> {
+    if !bytes.contains(&0xED) {
+        return bytes.to_vec();
+    }
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((&first, tail)) = rest.split_first() {

@@ -30,7 +30,8 @@ async def batch(
 
     The tool is verified once, and every call runs exactly that closure. Not more calls are taken
     from ``calls`` than run at once, so memory is bounded. Leaving the loop early ends the calls
-    under way. Raises a ``RyeError`` if the tool cannot run, or if every worker was lost.
+    under way. A call whose worker died is ``unknown``. Raises a ``RyeError`` if the tool cannot
+    run, or if every worker was lost.
     """
     if backend not in ("local", "ray"):
         raise ParameterError(

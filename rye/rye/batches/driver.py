@@ -68,6 +68,8 @@ class Summary:
         self.began = time.monotonic()
         self.stopped = ""
         """Why not all calls were started; empty if they were."""
+        self.changed = False
+        """The tool is another one by now; calls run the version that the batch began with."""
         self.cut_off = 0
         """Calls under way that were ended."""
         self.notes: list[str] = []

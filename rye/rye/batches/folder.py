@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -29,11 +30,13 @@ from rye.batches.group_sync import GroupSync
 from rye.batches.records import BatchResult
 from rye.errors import BatchError
 
-_ENTRY_SIZE = 8
+ENTRY_SIZE = 8
+"""The bytes of the number of a call in the journal."""
 # A quote inside an id is escaped, so the second group is the field.
 _RESULT = re.compile(rb'\{"line": (\d+), .*?"outcome": "(\w+)"')
 _VERSION = 1
 _READ_SIZE = 1024 * 1024
+_LOCK_WAITS = (0.01, 0.02, 0.05)
 _OWN_FILES = frozenset({"calls.jsonl", "ids", "journal", "lock", "results.jsonl"})
 
 
@@ -103,7 +106,7 @@ class BatchFolder:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             self._lock = (self.path / "lock").open("wb")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take(self._lock)
             self._journal = os.open(self.path / "journal", flags, 0o600)
             self._results = os.open(self.path / "results.jsonl", flags, 0o600)
             self._drop_torn_ends()
@@ -118,6 +121,15 @@ class BatchFolder:
         except OSError as error:
             self.close()
             self._fail(error)
+
+    def _take(self, lock: IO[bytes]) -> None:
+        """Lock the batch. Whoever only looks holds the lock for a moment, too."""
+        for wait in _LOCK_WAITS:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(wait)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def is_running(self) -> bool:
         """True if a program runs the batch now."""
@@ -182,7 +194,7 @@ class BatchFolder:
 
     async def starting(self, line: int) -> None:
         """Note that a call is about to start. Raises :class:`BatchError`."""
-        self._append(self._journal, line.to_bytes(_ENTRY_SIZE, sys.byteorder))
+        self._append(self._journal, line.to_bytes(ENTRY_SIZE, sys.byteorder))
         if self._sync is not None:
             await self._sync.wait()
 
@@ -233,14 +245,14 @@ class BatchFolder:
 
     def progress(self, count: int) -> Progress:
         """How far the batch has come; it may be running. Memory is two bits for each call."""
-        started, ended = bytearray(count // 8 + 1), bytearray(count // 8 + 1)
+        started, ended = bits_of(count), bits_of(count)
         outcomes: Counter[bytes] = Counter()
         # The journal first: a result that is seen must not lack its start.
         journal, results = self.path / "journal", self.path / "results.jsonl"
         if journal.exists():
             with journal.open("rb") as entries:
                 while data := entries.read(_READ_SIZE):
-                    for line in array("Q", data[: len(data) - len(data) % _ENTRY_SIZE]):
+                    for line in array("Q", data[: len(data) - len(data) % ENTRY_SIZE]):
                         if line <= count:
                             started[line >> 3] |= 1 << (line & 7)
         if results.exists():
@@ -260,7 +272,7 @@ class BatchFolder:
     def _drop_torn_ends(self) -> None:
         """A kill may have left half of an entry or half of a line."""
         size = os.fstat(self._journal).st_size
-        os.ftruncate(self._journal, size - size % _ENTRY_SIZE)
+        os.ftruncate(self._journal, size - size % ENTRY_SIZE)
         end = os.fstat(self._results).st_size
         while end > 0:
             start = max(0, end - _READ_SIZE)
@@ -280,6 +292,11 @@ class BatchFolder:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+def bits_of(count: int) -> bytearray:
+    """A bit for each line from 1 to ``count``."""
+    return bytearray(count // 8 + 1)
 
 
 def is_set(bits: bytearray, line: int) -> bool:

@@ -6,9 +6,9 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rye.batches.announced import announced
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.original import has_changed, original_tool
 from rye.batches.plan import may_repeat, remaining, retries_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CALLER = Caller(kind="batch")
 _RECEIPTS_AT_ONCE = 1000
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 
 def backend_of(item_id: str, context: Context, options: Mapping[str, Any]) -> Backend:
@@ -79,7 +80,7 @@ async def run_folder(
         summary = await _run(
             folder, backend, context, verified, rerun_unknown=rerun_unknown, on_progress=on_progress
         )
-        if await _changed(tool, closure, context):
+        if summary.changed or await _changed(tool, closure, context):
             summary.notes.append(
                 f"{tool} has changed meanwhile; all calls ran the version that the batch began with"
             )
@@ -121,8 +122,17 @@ async def _run(
         ),
         ended,
     )
-    with suppress(asyncio.CancelledError):
+
+    async def watch() -> None:
+        while not await _changed(manifest["tool"], manifest["closure"], context):  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        driver.summary.changed = True
+        on_progress(driver.summary)
+
+    watching = asyncio.create_task(watch())
+    with suppress(asyncio.CancelledError), announced(driver, folder, context):
         await _interruptible(driver, lambda: on_progress(driver.summary))
+    watching.cancel()
     if (number := driver.summary.cut_off) > 0:
         calls = "1 call was" if number == 1 else f"{number} calls were"
         driver.summary.notes.append(f"{calls} ended before a result was known")
@@ -188,12 +198,3 @@ async def _tick(on_progress: Callable[[], None]) -> None:
     while True:
         on_progress()
         await asyncio.sleep(1)
-
-
-def new_folder(context: Context) -> Path:
-    """A folder for a new batch, in the user's space."""
-    import time
-
-    from rye.recording.run_ids import new_run_id
-
-    return context.user_space / ".ai" / "batches" / new_run_id(int(time.time() * 1000))

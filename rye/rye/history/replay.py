@@ -141,8 +141,12 @@ def _recorded(
 class Replay:
     """One replay. Use it as a context manager."""
 
-    def __init__(self, recorded: Recorded, context: Context) -> None:
-        """``context`` is the caller's; a run is repeated in the project where it ran."""
+    def __init__(self, recorded: Recorded, context: Context, caller: str = CLI) -> None:
+        """``context`` is the caller's; a run is repeated in the project where it ran.
+
+        ``caller`` is the kind of caller that the history has.
+        """
+        self._caller = caller
         self.recorded = recorded
         project = Path(recorded.project)
         if recorded.project and project.is_dir() and project != context.project_path:
@@ -266,7 +270,7 @@ class Replay:
             on_output=note,
             widening=self._widening,
             unenforced="warn",
-            caller=Caller(kind=CLI, replays=self.recorded.run_id),
+            caller=Caller(kind=self._caller, replays=self.recorded.run_id),
         )
         printed = {name: output_bytes("".join(texts)) for name, texts in seen.items()}
         after = self._new_record(result, printed)

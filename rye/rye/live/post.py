@@ -35,7 +35,7 @@ if TYPE_CHECKING:
             """``part`` and ``questions``."""
 
         def look(self, on_sight: Any, stdout_from: int, stderr_from: int, limit: int) -> bool:
-            """As ``Dialogue.look``."""
+            """As ``Dialogue.look``; false if there is nothing to look at."""
 
         def cancel(self) -> str:
             """End the call; return why not, or an empty text."""

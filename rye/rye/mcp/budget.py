@@ -83,8 +83,9 @@ def fit(text: Text, budget: int, outputs: Outputs) -> Fitted:
         output_id = ""
     message = text.message[:_MAX_MESSAGE]
     room = max(0, budget - len(message) - _NOTE_ROOM)
-    stderr, less_stderr = _clipped(text.stderr, min(len(text.stderr), room // 4))
-    stdout, less_stdout = _clipped(text.stdout, room - min(len(text.stderr), room // 4))
+    for_stderr = min(len(text.stderr), max(room // 4, room - len(text.stdout)))
+    stderr, less_stderr = _clipped(text.stderr, for_stderr)
+    stdout, less_stdout = _clipped(text.stdout, room - for_stderr)
     notes = []
     if left_out := less_stdout + less_stderr:
         size = len(text.stdout) + len(text.stderr)

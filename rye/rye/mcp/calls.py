@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
 from rye.errors import ItemNotFoundError, NobodyToAskError, ParameterError, RyeError
+from rye.live.folder import a_page_answers
 from rye.mcp.accounting import Accounting
 from rye.mcp.budget import budget_of
 from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
@@ -67,7 +68,7 @@ class Calls:
         self._catalogue = catalogue
         self._executor: PrimitiveExecutor | None = None
         self.levels = LogLevels()
-        self.running = OpenCalls()
+        self.running = OpenCalls(lambda: a_page_answers(context.user_space))
         self.outputs = Outputs()
         self._present = Presenter(self.outputs)
         self._config: UserConfig | None = None
@@ -214,6 +215,7 @@ class Calls:
                 listener=ClientListener(call, notifier),
                 caller=self.accounting.caller(call, item_id),
                 approve=lambda prepared: self._approve(call, entry, place, prepared),
+                questions=call.questions,
                 run_id=self.accounting.run_id(entry, dry_run=dry_run),
             )
         self.accounting.note(result)

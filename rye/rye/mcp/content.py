@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from typing import Any
 
+from lilux.record import replaced
+
 import rye.errors
 from rye.executor.run.result import ExecutionResult
 from rye.mcp.budget import DEFAULT_BUDGET, MIN_BUDGET, Fitted, Text, fit
@@ -58,9 +60,11 @@ class Presenter:
 
         ``media`` says which files of the call may be sent.
         """
+        links: list[Content] = []
+        if result.raw_stdout is not None and _is_output(result):
+            note, links = self._bytes(result, version)
+            result = replaced(result, data={**result.data, "stdout": note})
         if media is not None and result.success:
-            if result.raw_stdout is not None:
-                return self._binary(result, version)
             blocks, structured = _blocks_of(result)
             if blocks is not None:
                 return self._blocks(media_content(blocks, media), structured, budget, version)
@@ -69,7 +73,8 @@ class Presenter:
             plan = {key: value for key, value in result.data.items() if key != "environment"}
             return self._sent(Text(stdout=_text_of(plan)), plan, budget, version)
         if result.success:
-            return self._sent(_success_text(result), _structured(result.data), budget, version)
+            structured = _structured(result.data)
+            return self._sent(_success_text(result), structured, budget, version, links)
         message, hint = _for_agents(result.error or "the tool failed", result.metadata)
         metadata = result.metadata
         if result.chain:
@@ -81,7 +86,7 @@ class Presenter:
             **{key: metadata[key] for key in _PASSED_ON if metadata.get(key) is not None},
         }
         text = _failure_text(message, result)
-        return self._sent(text, {"error": error}, budget, version, is_error=True)
+        return self._sent(text, {"error": error}, budget, version, links, is_error=True)
 
     def _blocks(
         self,
@@ -117,7 +122,8 @@ class Presenter:
                 uri = f"rye://outputs/{fitted.output_id}/{name}"
                 yield ResourceLink(uri=uri, name=name, mime_type="text/plain")
 
-    def _binary(self, result: ExecutionResult, version: str) -> CallToolResult:
+    def _bytes(self, result: ExecutionResult, version: str) -> tuple[str, list[Content]]:
+        """What stands for output that is not text, and the link to it."""
         data = result.raw_stdout or b""
         try:
             output_id = self._outputs.keep({"stdout": data})
@@ -125,13 +131,11 @@ class Presenter:
             output_id = ""
         uri = f"rye://outputs/{output_id}/stdout"
         where = f"; they are kept as {uri}" if output_id else ""
-        content: list[Content] = [
-            TextContent(text=f"[the tool printed {len(data):,} bytes that are not text{where}]")
-        ]
-        if output_id and version not in _WITHOUT_LINKS:
-            kind = "application/octet-stream"
-            content.append(ResourceLink(uri=uri, name="stdout", mime_type=kind))
-        return CallToolResult(content=content, is_error=False)
+        note = f"[the tool printed {len(data):,} bytes that are not text{where}]"
+        if not output_id or version in _WITHOUT_LINKS:
+            return note, []
+        kind = "application/octet-stream"
+        return note, [ResourceLink(uri=uri, name="stdout", mime_type=kind)]
 
     def error(self, error: Exception) -> CallToolResult:
         """Return content for an exception; an unexpected one is reduced to its type and place."""
@@ -152,11 +156,12 @@ class Presenter:
         structured: dict[str, Any] | None,
         budget: int,
         version: str,
+        links: Iterable[Content] = (),
         *,
         is_error: bool = False,
     ) -> CallToolResult:
         fitted = fit(text, budget, self._outputs)
-        content = list(self._texts(fitted, version))
+        content = [*self._texts(fitted, version), *links]
         if fitted.is_cut and not is_error:
             # An object that does not fit as text does not fit as an object either.
             structured = None

@@ -18,8 +18,8 @@ class ClientListener:
 
     @property
     def can_ask(self) -> bool:
-        """True if the client can ask its user."""
-        return self._call.can_elicit
+        """True if the user can be asked."""
+        return self._call.can_ask
 
     @property
     def session(self) -> str:
@@ -32,7 +32,7 @@ class ClientListener:
         self._notifier.on_progress(progress)
 
     def ask(self, question: Question) -> Reply | Awaitable[Reply]:
-        """Ask through the client, if it can ask."""
+        """Ask through the client or a page, if one can ask."""
         if not self.can_ask:
             return UNAVAILABLE
         from rye.mcp.elicitation import ask_user

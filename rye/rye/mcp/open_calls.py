@@ -4,16 +4,20 @@ A client of the 2025 revisions is sent a request (``elicitation/create``) while 
 open. A client of 2026-07-28 cannot be sent one. It gets the question as the result of its request,
 asks the user, and sends the request again with the answer and with the state that came with the
 question. The tool keeps running in between: the call is *parked*, and the state is its key.
+
+A page of the user (``rye ui --run``) may answer every question as well; the first answer is used. A
+client that cannot ask is served if there is such a page.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.errors import BusyError, RyeError
 from rye.executor.run.channel import UNNAMED
+from rye.live.questions import WaitingQuestions, is_answer
 from rye.mcp.protocol.errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from rye.mcp.protocol.types import InputRequiredResult
 from rye.mcp.tasks import cancel_and_wait
@@ -30,8 +34,9 @@ ANSWER_SECONDS: Final = 600
 """How long the user may think about a question."""
 
 _ELICIT = "elicitation/create"
-_ACTIONS = ("accept", "decline", "cancel")
 _MAX_PARKED = 100
+# A page that was closed is noticed within this time.
+_PAGE_SECONDS = 0.5
 _STATE_BYTES = 24
 
 
@@ -66,6 +71,8 @@ class OpenCall:
         self._asking = asyncio.Lock()
         self._asked = asyncio.Event()
         self._question: _Question | None = None
+        self.questions = WaitingQuestions()
+        """What a page may answer."""
         self.task = asyncio.create_task(work(self))
 
     @property
@@ -119,23 +126,49 @@ class OpenCall:
         modes = self.capabilities.elicitation
         return modes is not None and (not modes or "form" in modes)
 
+    @property
+    def can_ask(self) -> bool:
+        """True if the user can be asked: by the client, or by a page."""
+        return self.can_elicit or self._calls.page_answers()
+
     async def elicit(self, params: Mapping[str, Any], *, key: str = UNNAMED) -> Mapping[str, Any]:
-        """Let the client show a form, and return its answer: ``action`` and ``content``.
+        """Let the client, and pages, show a form; return the first answer: ``action``, ``content``.
 
         Clients of 2026-07-28 see the ``key`` and answer under it. One that has sent an answer
         under this key with its first request is not asked.
-        Raises ``TimeoutError`` if a client of the 2025 revisions does not answer in time, and
-        ``ProtocolError`` if the client answers with an error. A parked call is cancelled instead.
+        Raises ``TimeoutError`` if nobody answers in time, and ``ProtocolError`` if the client
+        answers with an error, or cannot ask and no page is left. A call that is parked for too
+        long is cancelled instead.
         """
         async with self._asking:
-            if self.era == "stateless":
-                given = self._given.pop(key, None)
-                return given if _is_answer(given) else await self._park(key, params)
-            async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await self._request.ask(_ELICIT, params)
-        if not _is_answer(answer):
+            given = self._given.pop(key, None) if self.era == "stateless" else None
+            if is_answer(given):
+                return given
+            with self.questions.asked(params) as by_page:
+                asking = self._ask_client(key, params) if self.can_elicit else self._ask_page()
+                by_client = asyncio.create_task(asking)
+                try:
+                    await asyncio.wait({by_client, by_page}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    # A client that was asked is told that the question is withdrawn.
+                    await cancel_and_wait(by_client)
+                return by_page.result() if by_page.done() else by_client.result()
+
+    async def _ask_client(self, key: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.era == "stateless":
+            return await self._park(key, params)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            answer = await self._request.ask(_ELICIT, params)
+        if not is_answer(answer):
             raise ProtocolError(INVALID_REQUEST, "the client's answer to a question is malformed")
         return answer
+
+    async def _ask_page(self) -> Mapping[str, Any]:
+        """Wait as long as a page could answer."""
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while self._calls.page_answers():  # noqa: ASYNC110 - it is another process
+                await asyncio.sleep(_PAGE_SECONDS)
+        raise ProtocolError(INVALID_REQUEST, "the page that could ask the user was closed")
 
     async def _park(self, key: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         import secrets
@@ -151,11 +184,17 @@ class OpenCall:
             self._question = None
             self._asked.clear()
 
-    def accept(self, responses: Mapping[str, Any]) -> None:
-        """Take the answer from a request that continues the call; without one, ask again."""
+    def accept(self, state: str, responses: Mapping[str, Any]) -> None:
+        """Take the answer from a request that continues the call; without one, ask again.
+
+        An answer to a question that a page has answered does not answer the next one.
+        """
         question = self._question
-        response = None if question is None else responses.get(question.key)
-        if question is not None and _is_answer(response) and not question.answer.done():
+        if question is None or question.state != state:
+            self._calls.forget(state)
+            return
+        response = responses.get(question.key)
+        if is_answer(response) and not question.answer.done():
             self._calls.forget(question.state)
             self._asked.clear()
             question.answer.set_result(response)
@@ -194,7 +233,9 @@ class OpenCall:
 class OpenCalls:
     """All calls of a server that have not ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, page_answers: Callable[[], bool] = lambda: False) -> None:
+        """``page_answers`` returns true if the user has a page open that can answer questions."""
+        self.page_answers = page_answers
         self._open: set[OpenCall] = set()
         self._is_stopping = False
         self._parked: dict[str, tuple[OpenCall, asyncio.TimerHandle]] = {}
@@ -229,10 +270,8 @@ class OpenCalls:
                 INVALID_PARAMS,
                 "requestState is unknown, was used, or belongs to another call; call again",
             )
-        if call.task.done():
-            # It ended while its client was away.
-            self.forget(state)
-        call.accept(params.input_responses or {})
+        # It may have ended, or have got its answer from a page, while its client was away.
+        call.accept(state, params.input_responses or {})
         return await call.wait(request)
 
     def park(self, state: str, call: OpenCall) -> None:
@@ -263,10 +302,6 @@ class OpenCalls:
         tasks = [call.task for call in self._open]
         if tasks:
             await asyncio.wait(tasks)
-
-
-def _is_answer(response: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(response, dict) and response.get("action") in _ACTIONS
 
 
 def _is_gone(request: Request) -> bool:

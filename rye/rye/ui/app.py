@@ -19,7 +19,7 @@ from rye.ui.page import Action, Page, refuse, render
 from rye.ui.site import Site
 from rye.ui.static_files import static_route
 
-MODULES = ("tools", "live", "history", "trust", "machine")
+MODULES = ("tools", "live", "history", "trust", "batches", "machine")
 """The modules of :mod:`rye.ui.pages`, in the order of the navigation."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rye.items.permissions import permissions_from_json
@@ -100,16 +101,19 @@ def process_tree(processes: Sequence[Mapping[str, Any]]) -> list[Node]:
     return found + [Node(0, one) for one in rest if id(one) not in shown]
 
 
-def facts_of(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what is known about a run as names and texts, without empty ones."""
-    return [(name, text) for name, text in _facts(record) if text]
+def facts_of(record: Mapping[str, Any], owner_of: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Return what is known about a run as names and texts, without empty ones.
+
+    ``owner_of`` names the owner of a key by its fingerprint; empty if it is not known.
+    """
+    return [(name, text) for name, text in _facts(record, owner_of) if text]
 
 
-def _facts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(record: Mapping[str, Any], owner_of: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     get = record.get
     yield "Run", record["id"]
     yield "Exit code", "" if get("exit") is None else str(get("exit"))
-    yield "Signal", str(get("signal") or "")
+    yield "Signal", _signal(get("signal"))
     yield "Error", get("error_type") or ""
     yield "Reason", get("reason") or ""
     yield "Limit", str(get("limit") or "")
@@ -119,7 +123,8 @@ def _facts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Project", record["project"]
     yield "Version", str(get("version") or "")
     yield "Closure", get("closure") or ""
-    yield "Signed by", ", ".join(get("signers") or ())
+    owners = [(owner_of(one), one) for one in get("signers") or ()]
+    yield "Signed by", ", ".join([f"{name} ({one})" if name else one for name, one in owners])
     interpreter = get("interpreter") or {}
     yield "Interpreter", " ".join([str(interpreter.get(n) or "") for n in ("path", "version")])
     yield "Parameters", _parameters(record["parameters"])
@@ -129,6 +134,15 @@ def _facts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Survivors", survivors and f"processes {survivors}"
     yield "Redacted", "private parts were removed" if get("redacted") else ""
     yield "Imported", "this account cannot say whether it is true" if get("imported") else ""
+
+
+def _signal(number: int | None) -> str:
+    if not number:
+        return ""
+    try:
+        return f"{number} ({signal.Signals(number).name})"
+    except ValueError:
+        return str(number)
 
 
 def _permissions(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

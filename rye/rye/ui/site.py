@@ -14,6 +14,7 @@ from rye.context import Context
 from rye.live.folder import PresentPage
 from rye.live.seen import SeenRuns
 from rye.live.watch import Watch
+from rye.ui.batch_readings import Readings
 from rye.ui.calls import Calls
 from rye.ui.checkup import Checkups
 
@@ -37,6 +38,8 @@ class Site:
         self.calls = Calls(context, self.live)
         """Starts calls."""
         self._watch = Watch(context.user_space, self.live)
+        self.batches = Readings()
+        """What was read of batches."""
         self.checkups = Checkups(context)
         """What ``rye doctor`` finds."""
         self._catalogue: Catalogue | None = None

@@ -69,8 +69,8 @@ pub fn launch(
     let cwd = invocation.cwd.as_deref().or(own_cwd.as_deref());
     let plan = Plan {
         programs: invocation.programs.iter().map(|program| program.as_ptr()).collect(),
-        argv: null_terminated(&invocation.argv),
-        envp: null_terminated(&invocation.envp),
+        argv: null_terminated(invocation.argv.iter().map(|word| word.as_ptr())),
+        envp: null_terminated(invocation.envp.pointers()),
         cwd: cwd.map_or(ptr::null(), CStr::as_ptr),
         stdio: [stdio.stdin.as_raw_fd(), stdio.stdout.as_raw_fd(), stdio.stderr.as_raw_fd()],
         channel: stdio.channel.map(|(fd, _)| fd.as_raw_fd()),
@@ -106,8 +106,8 @@ fn current_folder() -> Option<CString> {
     CString::new(std::env::current_dir().ok()?.into_os_string().into_encoded_bytes()).ok()
 }
 
-fn null_terminated(strings: &[CString]) -> Vec<*const c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain(std::iter::once(ptr::null())).collect()
+fn null_terminated(strings: impl Iterator<Item = *const c_char>) -> Vec<*const c_char> {
+    strings.chain(std::iter::once(ptr::null())).collect()
 }
 
 fn clone_child(plan: &Plan<'_>) -> io::Result<Child> {

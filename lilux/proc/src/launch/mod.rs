@@ -14,6 +14,7 @@ mod stack;
 
 pub use child::{Child, Ended};
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -95,7 +96,7 @@ impl Launcher {
         observer: Option<&Observer>,
     ) -> Result<Child, Error> {
         let env = self.complete_environment(program, stdio, confined);
-        let invocation = Invocation::new(program, env);
+        let invocation = Invocation::new(program, &env);
         let _slot = self.slots.acquire();
         match self.platform {
             #[cfg(target_os = "linux")]
@@ -112,15 +113,15 @@ impl Launcher {
     }
 
     /// The environment of a new process, with the variables of its confinement and its channel.
-    pub fn complete_environment(
+    pub fn complete_environment<'a>(
         &self,
-        program: &Program,
+        program: &'a Program,
         stdio: Stdio<'_>,
         confined: Option<&Confined>,
-    ) -> Vec<(OsText, OsText)> {
+    ) -> Cow<'a, [(OsText, OsText)]> {
         let mut env = self.environment(program);
         for (name, value) in confined.iter().flat_map(|confined| &confined.variables) {
-            set(&mut env, name.clone(), value.clone());
+            set(env.to_mut(), name.clone(), value.clone());
         }
         if let Some((fd, variable)) = stdio.channel {
             let number = match self.platform {
@@ -128,16 +129,16 @@ impl Launcher {
                 Platform::Linux => linux::CHANNEL,
                 Platform::Portable => fd.as_raw_fd(),
             };
-            set(&mut env, variable.clone(), OsText::from(number.to_string().as_str()));
+            set(env.to_mut(), variable.clone(), OsText::from(number.to_string().as_str()));
         }
         env
     }
 
     /// The environment that the request gives to a new process.
-    pub fn environment(&self, program: &Program) -> Vec<(OsText, OsText)> {
+    pub fn environment<'a>(&self, program: &'a Program) -> Cow<'a, [(OsText, OsText)]> {
         let given = &program.env.0;
         if program.env_mode == EnvMode::Exact {
-            return given.clone();
+            return Cow::Borrowed(given);
         }
         let names: HashSet<&[u8]> = given.iter().map(|(name, _)| name.as_bytes()).collect();
         let kept = self.inherited.iter().filter(|(name, _)| !names.contains(name.as_bytes()));

@@ -44,14 +44,8 @@ fn try_program(
 ) -> io::Result<Child> {
     let args = |from: usize| invocation.argv[from..].iter().map(CString::as_c_str).map(os_str);
     let mut command = Command::new(os_str(program));
-    command.arg0(os_str(&invocation.argv[0])).args(args(1)).env_clear();
-    for entry in &invocation.envp {
-        let bytes = entry.to_bytes();
-        let split = bytes.iter().position(|&b| b == b'=').unwrap_or(bytes.len());
-        let (name, value) = bytes.split_at(split);
-        let value = value.get(1..).unwrap_or_default();
-        command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
-    }
+    command.arg0(os_str(&invocation.argv[0])).args(args(1));
+    command.env_clear().envs(invocation.envp.variables());
     if let Some(cwd) = &invocation.cwd {
         command.current_dir(os_str(cwd));
     }

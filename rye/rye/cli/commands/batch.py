@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,11 @@ class _Batch(click.Group):
         if args and args[0] not in _COMMANDS and args[0] not in ("-h", "--help"):
             args = ["TOOL", *args]
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of a new batch, and the commands."""
+        run.format_options(click.Context(run, parent=ctx), formatter)
+        self.format_commands(ctx, formatter)
 
 
 class _Run(click.Command):
@@ -62,7 +68,7 @@ def _check_cluster(options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--{name} is for --on ray")
 
 
-@click.group(cls=_Batch)
+@click.group(cls=_Batch, options_metavar="", subcommand_metavar="TOOL [CALLS] [OPTIONS]")
 def command() -> None:
     """Call one tool many times, on this machine or on a Ray cluster.
 
@@ -132,13 +138,15 @@ def run(
 ) -> None:
     """Call TOOL once for each line of CALLS, an object of parameters, or {"id", "parameters"}."""
     from rye.batches.folder import BatchFolder
+    from rye.batches.known import new_folder, remember
     from rye.batches.plan import create
-    from rye.batches.running import backend_of, new_folder
+    from rye.batches.running import backend_of
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
     context = invocation.context
-    where = BatchFolder((folder or new_folder(context)).absolute(), sync=options["sync"])
+    path = Path(os.path.abspath(folder or new_folder(context)))  # noqa: PTH100 - without '..'
+    where = BatchFolder(path, sync=options["sync"])
     options["out"] = None if out is None else str(out.absolute())
     if out is not None and calls is not None and out.exists() and out.samefile(calls):
         raise click.UsageError("--out is the file of the calls; choose another")
@@ -151,7 +159,10 @@ def run(
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
             create(where, _lines(calls, pattern), backend.verified, options, skip_bad=skip_bad)
-            if not as_json:
+            remember(where.path, context)
+            if as_json:
+                print_json({"dir": str(where.path)}, indent=None)
+            else:
                 echo(f"batch {where.path}", err=True)
             return await _run(where, backend, context, rerun_unknown=False, as_json=as_json)
         finally:

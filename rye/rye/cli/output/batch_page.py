@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN = {True: 1.0, False: 0.2}
 _CLEAR_LINE = "\r\x1b[2K"
 _STOPPING = "calls under way may finish for 10 s; press Ctrl-C to end them now"
+_CHANGED = "the tool has changed; the batch goes on with the version that it began with"
 _SHOWN = 3
 _BAR = 24
 
@@ -26,7 +27,7 @@ class Progress:
         self._as_json = as_json
         self._terminal = not as_json and is_terminal(sys.stderr)
         self._next = 0.0
-        self._told = False
+        self._told: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -42,12 +43,10 @@ class Progress:
 
     def show(self, summary: Summary) -> None:
         """Show how far it has come, a few times a second."""
-        if summary.stopped and not self._told:
-            self._told = True
-            if not self._as_json:
-                end = _CLEAR_LINE if self._terminal else ""
-                sys.stderr.write(f"{end}rye: {summary.stopped}; {_STOPPING}\n")
-                sys.stderr.flush()
+        if summary.changed:
+            self._tell(_CHANGED)
+        if summary.stopped:
+            self._tell(f"{summary.stopped}; {_STOPPING}")
         now = time.monotonic()
         if now < self._next or not (self._as_json or self._terminal):
             return
@@ -63,6 +62,16 @@ class Progress:
         )
         sys.stderr.write(f"{_CLEAR_LINE}{line}")
         sys.stderr.flush()
+
+    def _tell(self, text: str) -> None:
+        """Print it once, at once."""
+        if text in self._told:
+            return
+        self._told.add(text)
+        self._next = 0.0
+        if not self._as_json:
+            sys.stderr.write(f"{_CLEAR_LINE if self._terminal else ''}rye: {text}\n")
+            sys.stderr.flush()
 
 
 def print_summary(summary: Summary, *, as_json: bool) -> None:
@@ -96,6 +105,7 @@ def _fields(summary: Summary) -> dict[str, Any]:
         "failures": summary.failures,
         "outcomes": dict(summary.outcomes),
         "stopped": summary.stopped,
+        "changed": summary.changed,
     }
 
 

@@ -92,18 +92,42 @@ def notes_of(result: ExecutionResult) -> Iterator[str]:
 def files_of(result: ExecutionResult, project: str) -> Iterator[str]:
     """Yield where the pictures, sounds and files are that the tool returned.
 
-    An agent gets the files themselves; see :mod:`rye.mcp.media`.
+    Those that it returned in base64 are saved in a new private folder for temporary files. An agent
+    gets the files themselves; see :mod:`rye.mcp.media`.
     """
     blocks = result.data.get("content") if isinstance(result.data, dict) else None
     if not isinstance(blocks, list) or len(result.data) != 1:
         return
     import os.path
 
-    for block in blocks:
+    folder = ""
+    for number, block in enumerate(blocks, 1):
         if not isinstance(block, dict) or block.get("type") not in ("image", "audio", "file"):
             continue
+        kind = block["type"]
         if isinstance(block.get("path"), str):
-            yield f"{block['type']}: {os.path.join(project, block['path'])}"  # noqa: PTH118 - a text
+            yield f"{kind}: {os.path.join(project, block['path'])}"  # noqa: PTH118 - a text
+        elif (data := _decoded(block.get("data"))) is not None:
+            import tempfile
+            from mimetypes import guess_extension
+
+            folder = folder or tempfile.mkdtemp(prefix="rye-")
+            name = f"{kind}-{number}{guess_extension(str(block.get('mimeType'))) or ''}"
+            path = os.path.join(folder, name)  # noqa: PTH118 - pathlib is not loaded here
+            with open(path, "wb") as file:  # noqa: PTH123 - see above
+                file.write(data)
+            yield f"{kind}: {path}"
+
+
+def _decoded(data: object) -> bytes | None:
+    if not isinstance(data, str):
+        return None
+    import base64
+
+    try:
+        return base64.b64decode(data, validate=True)
+    except ValueError:
+        return None
 
 
 # Dry runs

@@ -82,7 +82,8 @@ class Announcer:
     def _tick(self) -> None:
         self._timer = None
         for run in self._old & self.calls:
-            if not run.is_announced:
+            # Before it is prepared, nobody knows which parameters are secret.
+            if run.recording.call is not None:
                 run.is_announced = self._post_of(run)
         self._old = {run for run in self.calls if not run.is_announced}
         self._serve()

@@ -164,8 +164,9 @@ def _is_number(value: object) -> bool:
 
 def require_user(tool: ChainElement, listener: Listener | None) -> None:
     """Raise ``NobodyToAskError`` if the tool needs a user, and nobody can be asked."""
-    can_ask = listener is not None and getattr(listener, "can_ask", True)
-    if can_ask or not tool.metadata.needs_user:
+    if not tool.metadata.needs_user:
+        return
+    if listener is not None and getattr(listener, "can_ask", True):
         return
     from rye.errors import NobodyToAskError
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from lilux.primitives.errors import IntegrityError
 from lilux.primitives.integrity import canonical_json
@@ -121,7 +120,7 @@ class Recorder:
         """Append the record to the spool, and return what the metadata says about it."""
         error: HistoryError | None = None
         try:
-            settings = self._config.current()
+            settings = self.settings()
         except HistoryError as fault:
             settings, error = HistorySettings(), fault
         noted: dict[str, Any] = {}
@@ -141,6 +140,10 @@ class Recorder:
             self._reported = True
             noted["history_error"] = str(error)
         return noted
+
+    def settings(self) -> HistorySettings:
+        """The user's settings. Raises :class:`HistoryError` if they cannot be read."""
+        return self._config.current()
 
     def close(self) -> None:
         """Close the spool. The recorder may be used again."""
@@ -223,10 +226,11 @@ class Recording:
 
     def describe(self) -> None:
         """Do what can be done for the record while the tool runs; :meth:`line` does the rest."""
-        if self.call is not None:
-            # What fails here fails again at the end, where it is reported.
-            with suppress(Exception):
+        try:
+            if self.call is not None and self._recorder.settings().enabled:
                 self._beginning = self._begun(self.call.chain)
+        except Exception:  # noqa: BLE001 - it fails again at the end, where it is reported
+            self._beginning = None
 
     def waited(self) -> None:
         """Note that the call waited: for the user, who agreed, or for its turn."""

@@ -66,10 +66,11 @@ class Approver:
 
     async def _ask(self, client: OpenCall, call: PreparedCall, decision: Decision) -> None:
         tool = call.chain[0].item_id
-        if not client.can_elicit:
+        if not client.can_ask:
             raise ApprovalError(
                 f"{tool!r} needs the user's approval, and this client cannot ask the user",
-                hint=f"use a client that supports elicitation, or change {decision.source}",
+                hint="open a page that can, with: rye ui --run, use a client that supports "
+                f"elicitation, or change {decision.source}",
             )
         from rye.mcp.approval.question import question_about
 
@@ -79,8 +80,11 @@ class Approver:
         except TimeoutError:
             raise DeclinedError(f"the user did not answer about {tool!r}", hint=_INSTEAD) from None
         except ProtocolError:
+            who = "this client failed to ask the user"
+            if not client.can_elicit:
+                who = "the page that could ask the user was closed"
             raise ApprovalError(
-                f"{tool!r} needs the user's approval, and this client failed to ask the user",
+                f"{tool!r} needs the user's approval, and {who}",
                 hint=f"use another client, or change {decision.source}",
             ) from None
         if answer["action"] != "accept":

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rye.catalogue.parameter_types import SchemaParameters
+from rye.catalogue.text_values import read_texts
 from rye.errors import HistoryError, RunNotFoundError, RyeError
 from rye.history.moments import milliseconds_since
 from rye.history.query import Wanted, callers, run_page
@@ -15,7 +19,10 @@ from rye.history.receipts import known_receipt, receipt_of, user_signer
 from rye.history.replay import Replay, recorded_run
 from rye.history.store import History
 from rye.history.verification import Keys, verify_receipt
-from rye.recording.record import CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT
+from rye.recording.digests import SECRET
+from rye.recording.record import CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT, UI
+from rye.trust.overview import owner_words
+from rye.trust.store import TrustStore
 from rye.ui.live_call import live_call
 from rye.ui.page import Action, Form, Page, redirect, render
 from rye.ui.paging import PAGE_LENGTH
@@ -31,6 +38,8 @@ _OUTCOMES = {
     ERROR: "error",
 }
 _NOT_OK = "not-ok"
+_AGAIN = "again."
+"""What the names of the fields for secret parameters begin with."""
 _FIELDS = ("tool", "by", "outcome", "since", "until")
 
 
@@ -43,7 +52,8 @@ def run_list(request: Request) -> Response:
         wanted = _wanted(query)
     except HistoryError as error:
         wanted, fault = Wanted(), str(error)
-    with site_of(request).history() as history:
+    site = site_of(request)
+    with site.history() as history:
         found = run_page(history.connection, wanted, PAGE_LENGTH, before=before, after=after)
         names = callers(history.connection)
         notes = history.notes
@@ -59,9 +69,24 @@ def run_list(request: Request) -> Response:
         outcomes={_NOT_OK: "anything but ok", **_OUTCOMES},
         callers=names,
         runs=rows,
+        pages=_items_with_pages(site),
         newer=_address(given, after=rows[0]["id"]) if rows and found.has_newer else "",
         older=_address(given, before=rows[-1]["id"]) if rows and found.has_older else "",
         notes=notes,
+    )
+
+
+def _items_with_pages(site: Site) -> dict[str, str]:
+    """The ids of the items that can be looked at here, and their spaces."""
+    with site.catalogue() as catalogue:
+        return {entry.item_id: entry.space for entry in catalogue.entries()}
+
+
+def _has_page(record: Mapping[str, Any], site: Site) -> bool:
+    """True if the tool of a run can be looked at: it may be one of another project, or gone."""
+    space = _items_with_pages(site).get(record["item"])
+    return space is not None and (
+        space != "project" or record["project"] == str(site.context.project_path)
     )
 
 
@@ -115,11 +140,15 @@ def replay(request: Request, form: Form) -> Response:
         recorded = recorded_run(history, history.find(request.path_params["run_id"]))
     report: dict[str, Any] = {"differences": [], "ran": "", "refused": "", "new_id": ""}
     try:
-        with Replay(recorded, site.context) as again:
-            again.give(_parameters(form))
+        with Replay(recorded, site.context, UI) as again:
+            again.give(_parameters(form, again))
             difference = again.before()
             found = [difference]
-            if "run" in form and (difference is None or "anyway" in form):
+            if "run" in form and difference is not None and "anyway" not in form:
+                report["refused"] = (
+                    "It has not run, because something differs already; allow that to run it"
+                )
+            elif "run" in form:
                 if again.may_repeat or "yes" in form:
                     found.append(again.run())
                 else:
@@ -135,20 +164,27 @@ def replay(request: Request, form: Form) -> Response:
     return _run(request, report)
 
 
-def _parameters(form: Form) -> dict[str, Any] | None:
-    """Return the parameters that were given as JSON; ``None`` for those that were kept."""
-    import json
-
+def _parameters(form: Form, again: Replay) -> Mapping[str, Any] | None:
+    """Return the parameters that were given; ``None`` for those that were kept."""
     text = form.get("parameters").strip()
-    if not text:
-        return None
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
+    if text:
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            values = None
+        if isinstance(values, dict):
+            return values
         raise HistoryError("the parameters are not a JSON object", hint='write {"name": "value"}')
-    return values
+    kept = again.recorded.values or {}
+    secrets = [name for name, one in kept.items() if one == SECRET]
+    if not secrets or not all(form.get(_AGAIN + name) for name in secrets):
+        return None
+    schema = SchemaParameters(again.executor.declared_schema(again.recorded.item))
+    try:
+        given = {name: read_texts(name, [form.get(_AGAIN + name)], schema) for name in secrets}
+    except ValueError as error:
+        raise HistoryError(f"a secret parameter: {error}", hint="give it again") from None
+    return {**kept, **given}
 
 
 def _run(request: Request, report: dict[str, Any] | None = None) -> Response:
@@ -168,8 +204,11 @@ def _run(request: Request, report: dict[str, Any] | None = None) -> Response:
         "run.html",
         title=f"Run of {record['item']}",
         run=record,
-        facts=facts_of(record),
+        facts=facts_of(record, _owners(site)),
         values=values,
+        secrets=[name for name, one in (values or {}).items() if one == SECRET],
+        prefix=_AGAIN,
+        has_page=_has_page(record, site),
         steps=steps_of(record["ms"]),
         output=record.get("output") or {},
         part=part,
@@ -179,6 +218,16 @@ def _run(request: Request, report: dict[str, Any] | None = None) -> Response:
         report=report,
         seen=site.live.get(run_id),
     )
+
+
+def _owners(site: Site) -> Callable[[str], str]:
+    store = TrustStore(site.context)
+
+    def owner_of(fingerprint: str) -> str:
+        entry = store.find(fingerprint)
+        return "" if entry is None else owner_words(entry)
+
+    return owner_of
 
 
 def _receipt(history: History, run_id: str, site: Site) -> dict[str, Any] | None:

@@ -41,7 +41,10 @@ for (const element of document.querySelectorAll("[data-events]")) {
     target.append(text);
     if (follows) box.scrollTop = box.scrollHeight;
   }));
-  source.addEventListener("set", change((target, text) => { target.textContent = text; }));
+  source.addEventListener("set", change((target, text) => {
+    if (target instanceof HTMLProgressElement) target.value = Number(text);
+    else target.textContent = text;
+  }));
   source.addEventListener("reload", () => { source.close(); location.reload(); });
   source.addEventListener("end", () => source.close());
 }

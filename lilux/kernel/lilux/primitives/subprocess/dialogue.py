@@ -175,7 +175,8 @@ class Dialogue:
 
     def end(self) -> None:
         """The job has ended."""
-        self._feeder = self._looker = self._on_sight = None
+        # Without the callback, which usually refers to this object, no cycle is left to collect.
+        self._feeder = self._looker = self._on_sight = self._on_message = None
         self._open.clear()
         self.source = None
 

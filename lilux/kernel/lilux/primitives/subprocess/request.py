@@ -26,9 +26,10 @@ _OPTIONS = (
     "autopsy_budget",
 )
 _NUMBER = (int, float)
+_TEMPLATES = ("command", "args", "cwd", "input_data")
 _KEYS = frozenset(
     (
-        *("command", "args", "cwd", "input_data", "env", "env_mode", "timeout", "render"),
+        *(*_TEMPLATES, "env", "env_mode", "timeout", "render"),
         *("confinement", "observe", *_OPTIONS),
     )
 )
@@ -55,7 +56,7 @@ def exec_request(config: Mapping[str, Any], params: Mapping[str, Any]) -> ExecRe
     env = effective_env(config.get("env"), config.get("env_mode"))
     rendered = config
     if config.get("render", True):
-        templates = {key: config.get(key) for key in ("command", "args", "cwd", "input_data")}
+        templates = {key: config[key] for key in _TEMPLATES if key in config}
         rendered = render(templates, params=params, env=env)
     command = _text("command", rendered.get("command"))
     if not command:

@@ -20,6 +20,8 @@ _PREFIX = struct.Struct("<II")
 # The limits of lilux-proc. It cannot say which request a larger frame belongs to.
 MAX_HEADER = 16 * 1024 * 1024
 MAX_FRAME = 512 * 1024 * 1024
+_PREFIX_SIZE = _PREFIX.size
+_unpack = _PREFIX.unpack_from
 # `json.dumps` would create an encoder for each request, and `json.loads` would skip white space
 # around each answer.
 _dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -69,11 +71,14 @@ def encode(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
 
 
 def _text(header: Mapping[str, Any]) -> str:
-    kept = {key: value.text for key, value in header.items() if type(value) is Encoded}
-    if not kept:
-        return _dumps(header)
-    rest = _dumps({key: value for key, value in header.items() if key not in kept})
-    return "".join([rest[:-1], *(f',"{key}":{text}' for key, text in kept.items()), "}"])
+    rest, kept = {}, ""
+    for key, value in header.items():
+        if type(value) is Encoded:
+            kept += f',"{key}":{value.text}'
+        else:
+            rest[key] = value
+    text = _dumps(rest)
+    return f"{text[:-1]}{kept}}}" if kept else text
 
 
 class Decoder:
@@ -86,23 +91,24 @@ class Decoder:
         """Yield the frames that ``data`` completes. Raises ``ValueError`` for a malformed one."""
         buffer = self._buffer
         buffer += data
-        while len(buffer) >= _PREFIX.size:
-            total, head = _PREFIX.unpack_from(buffer)
+        while len(buffer) >= _PREFIX_SIZE:
+            total, head = _unpack(buffer)
             end = 4 + total
             if head > total - 4:
                 raise ValueError("a frame of lilux-proc is shorter than its header")
             if len(buffer) < end:
                 return
-            body = _PREFIX.size + head
-            header = _parse(buffer[_PREFIX.size : body])
-            with memoryview(buffer) as view:
-                payload = bytes(view[body:end])
+            body = _PREFIX_SIZE + head
+            header = _parse(buffer[_PREFIX_SIZE:body].decode())
+            payload = b""
+            if body < end:
+                with memoryview(buffer) as view:
+                    payload = bytes(view[body:end])
             del buffer[:end]
             yield Answer(header, payload)
 
 
-def _parse(head: bytearray) -> Any:
-    text = head.decode()
+def _parse(text: str) -> Any:
     try:
         header, length = _raw_decode(text)
     except RecursionError:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from rye.batches.backends.local import LocalBackend
@@ -25,11 +24,10 @@ from rye.context import Context
 class InstantBackend(LocalBackend):
     """Verifies the tool, and answers at once."""
 
-    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
+    async def run(self, call: Call) -> BatchResult:
         """Return to the event loop for each call, as a real one does."""
-        for call in chunk:
-            await asyncio.sleep(0)
-            yield BatchResult(call.line, call.id, OK, {"n": call.line}, None, 1, 0.5, None)
+        await asyncio.sleep(0)
+        return BatchResult(call.line, call.id, OK, {"n": call.line}, None, 1, 0.5, None)
 
 
 def peak_memory(pid: int | str = "self") -> int:

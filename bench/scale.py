@@ -15,12 +15,12 @@ import os
 import tempfile
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from lilux.schemas.schema_validator import compile_once
 from rye.batches.api import batch
+from rye.batches.backends.slots import Slots
 from rye.batches.calls import survey
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.folder import BatchFolder
@@ -33,12 +33,12 @@ from rye.recording.settings import Retention
 from rye.recording.spool import Spool
 from rye_project import SUBPROCESS, Project
 
-from bench.scale_model import driver_rate, parts_of
+from bench.scale_model import SLOTS, driver_rate, parts_of
 from bench.simulation import Scenario, simulate
 from bench.table import Report, Row, Samples
 
 CALLS = 100_000
-LANES = 1_000
+LANES = 1_000 * SLOTS
 LOCAL_CALLS = 2_000
 MESSAGES = 300
 CARRIED = 500
@@ -56,22 +56,26 @@ SCENARIOS = {
 
 
 class Instant:
-    """A backend whose calls take no time."""
-
-    chunk = 1
+    """A backend whose calls take no time, on many nodes."""
 
     def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
+        self._slots = Slots(dict.fromkeys(range(lanes // SLOTS), SLOTS))
         self.verified: VerifiedChain | None = None
+
+    @property
+    def lanes(self) -> int:
+        """All slots."""
+        return self._slots.living
 
     async def open(self) -> None:
         """Nothing to do."""
 
-    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
+    async def run(self, call: Call) -> BatchResult:
         """Answer in the next round of the loop."""
-        for call in chunk:
-            await asyncio.sleep(0)
-            yield BatchResult(call.line, call.id, OK, None, None, 1, 1.234, "01m7p5egdt4qtekj5pmt")
+        node = await self._slots.take()
+        await asyncio.sleep(0)
+        self._slots.give_back(node)
+        return BatchResult(call.line, call.id, OK, None, None, 1, 1.234, "01m7p5egdt4qtekj5pmt")
 
     async def close(self) -> None:
         """Nothing to do."""
@@ -115,10 +119,9 @@ def lane_bytes() -> float:
     """The driver's memory for one more call at once."""
 
     class Held(Instant):
-        async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
+        async def run(self, call: Call) -> BatchResult:
             await asyncio.Event().wait()
-            async for one in super().submit(chunk):
-                yield one
+            return await super().run(call)
 
     class Forgetful:
         async def starting(self, line: int) -> None:
@@ -140,7 +143,7 @@ def lane_bytes() -> float:
         await asyncio.gather(running, return_exceptions=True)
         return used
 
-    return (asyncio.run(held(2 * LANES)) - asyncio.run(held(LANES))) / LANES
+    return (asyncio.run(held(2_000)) - asyncio.run(held(1_000))) / 1_000
 
 
 def record_us(root: Path, calls: int) -> float:

@@ -14,11 +14,12 @@ import random
 import selectors
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rye.batches.backends import WorkerLost
+from rye.batches.backends.slots import Slots
 from rye.batches.driver import MAX_LOST, Driver, Options, Summary
 from rye.batches.group_sync import GroupSync
 from rye.batches.records import FAILED, OK, UNKNOWN, BatchResult, Call, without_result
@@ -122,7 +123,6 @@ class _Worker:
 class Cluster:
     """The simulated backend: one call at a time on each worker."""
 
-    chunk = 1
     verified: VerifiedChain | None = None
 
     def __init__(self, scenario: Scenario, journal: Journal) -> None:
@@ -131,25 +131,24 @@ class Cluster:
         self._random = random.Random(scenario.seed)  # noqa: S311 - the same every time
         span = 1.5 * scenario.calls * scenario.call_seconds / scenario.workers
         self.workers = [self._worker(span) for _ in range(scenario.workers)]
-        self.lanes = scenario.workers
-        self._free = dict.fromkeys(self.workers)
-        self._freed = asyncio.Condition()
+        self._slots = Slots(dict.fromkeys(self.workers, 1))
         self.ran: Counter[int] = Counter()
         self.work = self.idlest = 0.0
         self.taken: defaultdict[int, float] = defaultdict(float)
         """The seconds that each call took, with all its attempts."""
         for worker in self.workers:
             if worker.dies_at < NEVER:
-                asyncio.get_running_loop().call_at(worker.dies_at, self._lose, worker)
+                asyncio.get_running_loop().call_at(worker.dies_at, self._slots.lose, worker)
 
     def _worker(self, span: float) -> _Worker:
         slow = self._random.random() < self._scenario.slow_workers
         dies = self._random.random() < self._scenario.dying_workers
         return _Worker(SLOW if slow else 1, self._random.uniform(0, span) if dies else NEVER)
 
-    def _lose(self, worker: _Worker) -> None:
-        self.lanes -= 1
-        self._free.pop(worker, None)
+    @property
+    def lanes(self) -> int:
+        """The workers that are alive."""
+        return self._slots.living
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -157,31 +156,21 @@ class Cluster:
     async def close(self) -> None:
         """Nothing to do."""
 
-    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
-        """Run the calls on a free worker."""
-        worker = await self._take()
-        try:
-            await asyncio.sleep(self._scenario.message_seconds)
-            for call in chunk:
-                yield await self._run(worker, call)
-        finally:
-            worker.free_since = now()
-            if now() < worker.dies_at:
-                async with self._freed:
-                    self._free[worker] = None
-                    self._freed.notify()
-
-    async def _take(self) -> _Worker:
-        async with self._freed:
-            while not self._free:
-                # Only a call that was lost, and may run again, may wait for a worker.
-                assert self._scenario.repeats, "a call waits for a worker, but is in the journal"
-                await self._freed.wait()
-            worker = next(iter(self._free))
-            del self._free[worker]
+    async def run(self, call: Call) -> BatchResult:
+        """Run the call on a free worker."""
+        asked = now()
+        worker = await self._slots.take()
+        # Only a call that was lost, and may run again, may wait for a worker.
+        waited = now() > asked
+        assert self._scenario.repeats or not waited, "a call waits, but is in the journal"
         if self._journal.left:
             self.idlest = max(self.idlest, now() - worker.free_since)
-        return worker
+        try:
+            await asyncio.sleep(self._scenario.message_seconds)
+            return await self._run(worker, call)
+        finally:
+            worker.free_since = now()
+            self._slots.give_back(worker)
 
     async def _run(self, worker: _Worker, call: Call) -> BatchResult:
         assert call.line in self._journal.started, "a call runs before it is in the journal"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
+from rye.batches.backends import WorkerLost
+from rye.batches.backends.slots import Slots
 
 from bench.simulation import NEVER, Scenario, simulate
 
@@ -46,3 +49,36 @@ def test_a_batch_ends_when_every_worker_is_lost() -> None:
     assert found.stopped == "every worker was lost"
     assert found.outcomes["unknown"] == SMALL.workers
     assert found.outcomes.total() < SMALL.calls
+
+
+def test_the_first_calls_go_to_different_nodes_and_a_lost_one_gets_none() -> None:
+    async def body() -> None:
+        slots = Slots({"a": 2, "b": 1, "c": 2})
+        assert [await slots.take() for _ in range(4)] == ["a", "b", "c", "a"]
+        slots.lose("c")
+        slots.lose("c")
+        assert slots.living == 3
+        slots.give_back("c")
+        slots.give_back("b")
+        assert await slots.take() == "b"
+        slots.lose("a")
+        waiting = asyncio.create_task(slots.take())
+        await asyncio.sleep(0)
+        slots.lose("b")
+        with pytest.raises(WorkerLost):
+            await waiting
+
+    asyncio.run(body())
+
+
+def test_a_slot_is_not_lost_with_a_call_that_was_cancelled_while_it_waited() -> None:
+    async def body() -> None:
+        slots = Slots({"a": 1})
+        await slots.take()
+        first, second = (asyncio.create_task(slots.take()) for _ in range(2))
+        await asyncio.sleep(0)
+        slots.give_back("a")
+        first.cancel()
+        assert await asyncio.wait_for(second, 5) == "a"
+
+    asyncio.run(body())

@@ -180,6 +180,25 @@ def test_a_server_is_confined_by_the_permissions_of_the_import(
     assert refused.error == "'demo/read' failed: Permission denied"
 
 
+@needs("fs")
+def test_a_server_is_confined_from_its_first_start(
+    cli: InProcessRye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret\n")
+    monkeypatch.setenv("OTHER_TOKEN", "t0ken")
+    script = f"cat {secret} >&2; exit 7"
+    given = ("import", "mcp", "demo", "--yes")
+    free = cli(*given, "--", "sh", "-c", script)
+    assert "exit code 7: s3cret; " in free.stderr
+    confined = cli(*given, "--allow", "net", "--", "sh", "-c", script)
+    assert f"exit code 7: cat: {secret}: Permission denied; " in confined.stderr
+    names = cli(*given, "--allow", "net", "--", "sh", "-c", 'echo "has $OTHER_TOKEN." >&2; exit 7')
+    assert "exit code 7: has .; " in names.stderr
+    kept = ("--allow", "net", "--env", "OTHER_TOKEN", "--", "sh", "-c")
+    assert "has t0ken." in cli(*given, *kept, 'echo "has $OTHER_TOKEN." >&2; exit 7').stderr
+
+
 def test_a_server_over_http_gets_its_token_from_the_store(world: World, tmp_path: Path) -> None:
     """The other server is Rye's own."""
     token = "t0ken-of-the-other-server"

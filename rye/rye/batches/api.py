@@ -63,8 +63,6 @@ async def batch(
 
 async def _only(backend: Backend, call: Call) -> BatchResult:
     try:
-        async for result in backend.submit([call]):
-            return result
+        return await backend.run(call)
     except WorkerLost:
         return without_result(call, UNKNOWN, LOST)
-    raise AssertionError(f"call {call.line} has no result")

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from lilux.record import Record
@@ -185,8 +184,7 @@ class Driver:
         """Run the call, and return it if it is tried again."""
         await self._log.starting(call.line)
         try:
-            async with aclosing(self._backend.submit([call])) as results:  # type: ignore[type-var]
-                result = await anext(results)
+            result = await self._backend.run(call)
         except asyncio.CancelledError:
             self.summary.cut_off += 1
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from rye.batches.backends import WorkerLost
@@ -21,8 +20,6 @@ _RAN = frozenset({"ToolFailed", "RequestFailed", "PrimitiveFailed", "UpstreamToo
 
 class LocalBackend:
     """One call in each lane."""
-
-    chunk = 1
 
     def __init__(
         self,
@@ -45,19 +42,18 @@ class LocalBackend:
         if self.verified is None:
             self.verified = await self._executor.freeze(self._item_id)
 
-    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
-        """Run the calls, one after the other. A helper that dies takes its calls with it."""
-        for call in chunk:
-            result = await self._executor.execute(
-                self._item_id,
-                call.parameters,
-                timeout=self._timeout,
-                caller=self._caller,
-                verified=self.verified,
-            )
-            if result.metadata.get("error_type") == "HelperError":
-                raise WorkerLost
-            yield result_of(call, result)
+    async def run(self, call: Call) -> BatchResult:
+        """Run the call. A helper that dies takes its calls with it."""
+        result = await self._executor.execute(
+            self._item_id,
+            call.parameters,
+            timeout=self._timeout,
+            caller=self._caller,
+            verified=self.verified,
+        )
+        if result.metadata.get("error_type") == "HelperError":
+            raise WorkerLost
+        return result_of(call, result)
 
     async def close(self) -> None:
         """Close the executor."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from rye.batches.backends.ray_cluster import ClusterNode, connect, load_ray
 from rye.batches.backends.ray_records import WorkerRecords, checked_result
 from rye.batches.backends.ray_shipment import chosen, pack
 from rye.batches.backends.ray_worker import RayWorker
+from rye.batches.backends.slots import Slots
 from rye.batches.records import BatchResult, Call
 from rye.errors import ClosureError, ClusterError
 from rye.executor.run.execute import PrimitiveExecutor
@@ -40,8 +41,6 @@ _CLOSE_SECONDS = 5.0
 
 class RayBackend:
     """One call in each lane; the lanes are the slots of all nodes."""
-
-    chunk = 1
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class RayBackend:
         self._insecure = insecure
         self._connected = False
         self._nodes: list[_Node] = []
-        self._free = asyncio.Condition()
+        self._slots: Slots[_Node] = Slots({})
         self._records: WorkerRecords | None = None
 
     async def open(self) -> None:
@@ -82,7 +81,7 @@ class RayBackend:
         records = WorkerRecords(self._context, shipment.item_id, shipment.closure)
         self._records = records
         self._nodes = [
-            _Node(ray, one, records, self._freed) for one in found[: self._jobs or len(found)]
+            _Node(ray, one, records, self._lose) for one in found[: self._jobs or len(found)]
         ]
         reference = ray.put(shipment)
         await asyncio.gather(
@@ -98,16 +97,23 @@ class RayBackend:
                 hint="look at the logs of the cluster",
             )
         _share(living, self._jobs)
+        self._slots = Slots({node: node.slots for node in living})
 
     @property
     def lanes(self) -> int:
         """The slots of the nodes that are alive."""
-        return sum(node.slots for node in self._nodes if not node.lost)
+        return self._slots.living
 
-    async def submit(self, chunk: Sequence[Call]) -> AsyncIterator[BatchResult]:
-        """Run the calls, one after the other, on the node with the most free slots."""
-        for call in chunk:
-            yield await self._run(call)
+    async def run(self, call: Call) -> BatchResult:
+        """Run the call on a node that has a free slot."""
+        node = await self._slots.take()
+        try:
+            return await node.result(call, node.hand_over(call))
+        finally:
+            self._slots.give_back(node)
+
+    def _lose(self, node: _Node) -> None:
+        self._slots.lose(node)
 
     async def close(self) -> None:
         """End everything on all nodes."""
@@ -119,24 +125,6 @@ class RayBackend:
             self._connected = False
             load_ray().shutdown()
 
-    async def _run(self, call: Call) -> BatchResult:
-        async with self._free:
-            while (node := self._freest()) is None:
-                await self._free.wait()
-            waiting = node.hand_over(call)
-        return await node.result(call, waiting)
-
-    def _freest(self) -> _Node | None:
-        living = [node for node in self._nodes if not node.lost]
-        if not living:
-            raise WorkerLost
-        best = max(living, key=lambda node: node.free)
-        return best if best.free > 0 else None
-
-    async def _freed(self) -> None:
-        async with self._free:
-            self._free.notify_all()
-
 
 class _Node:
     """The actor of one node, as the driver sees it."""
@@ -146,7 +134,7 @@ class _Node:
         ray: Any,
         node: ClusterNode,
         records: WorkerRecords,
-        on_free: Callable[[], Any],
+        on_lost: Callable[[_Node], None],
     ) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -157,7 +145,7 @@ class _Node:
         self.host = node.address
         self._ray = ray
         self._records = records
-        self._on_free = on_free
+        self._on_lost = on_lost
         self._waiting: dict[int, tuple[Call, str, asyncio.Future[BatchResult]]] = {}
         """Line → the call, the id of its run, and who waits for its result."""
         self._outbox: list[tuple[Any, ...]] = []
@@ -213,11 +201,6 @@ class _Node:
                 hint="look at that node, and leave it out of the cluster",
             )
 
-    @property
-    def free(self) -> int:
-        """Slots without a call."""
-        return self.slots - len(self._waiting)
-
     def hand_over(self, call: Call) -> asyncio.Future[BatchResult]:
         """Send the call with the next message."""
         future: asyncio.Future[BatchResult] = asyncio.get_running_loop().create_future()
@@ -240,7 +223,6 @@ class _Node:
             raise
         finally:
             self._waiting.pop(call.line, None)
-            self._start(self._on_free())
 
     def _schedule(self) -> None:
         """Send soon: after all lanes that got a result have handed over their next call."""
@@ -289,6 +271,7 @@ class _Node:
         if self.lost:
             return
         self.lost = True
+        self._on_lost(self)
         self._kill()
         for _, _, future in self._waiting.values():
             if not future.done():

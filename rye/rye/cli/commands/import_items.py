@@ -197,7 +197,7 @@ async def _address(given: Imported, context: Context) -> dict[str, Any]:
             headers["Authorization"] = f"Bearer {token}"
         return {"url": server.url, "headers": headers}
     command, *arguments = server.command
-    return {
+    process = {
         "command": command,
         "args": arguments,
         "cwd": str(context.project_path),
@@ -205,6 +205,15 @@ async def _address(given: Imported, context: Context) -> dict[str, Any]:
         "env_mode": "exact",
         "render": False,
     }
+    if given.permissions is None:
+        return process
+    from rye.executor.run.confine import confined_process
+    from rye.items.permissions import permissions_from
+
+    permissions, fault = permissions_from(dict(given.permissions), "permissions")
+    if fault:
+        raise ParameterError("invalid --allow", [fault], hint="correct it")
+    return confined_process(server.name, process, permissions, server.variables, context)
 
 
 def _show_change(given: Imported, offered: ToolDefinition) -> None:

@@ -15,7 +15,7 @@ from rye.executor.config.build import ExecutionConfig
 from rye.executor.config.environment import ChainEnvironment
 from rye.executor.config.merge import interpreter_variables
 from rye.items.element import ChainElement
-from rye.items.permissions import Permissions, joined
+from rye.items.permissions import TMP, Permissions, joined
 from rye.permissions.settings import ALLOW, REFUSE, Settings, UserSettings
 from rye.spaces.ids import HTTP_CLIENT, SUBPROCESS
 
@@ -193,6 +193,30 @@ def confiner_of(
         commands=tuple(commands), path=env.get("PATH", ""), own=(*own, *_own_files(chain, anchor))
     )
     return Confiner(profile, start, chain[0].item_id, context)
+
+
+def confined_process(
+    name: str,
+    process: Mapping[str, Any],
+    permissions: Permissions,
+    variables: Sequence[str],
+    context: Context,
+) -> dict[str, Any]:
+    """The config of a process that no signed file describes yet, with these permissions.
+
+    It gets the ``variables`` beside those of its permissions, and a private folder for temporary
+    files. Raises :class:`PermissionsError`.
+    """
+    from rye.permissions.profile import Confiner, Start, profile_of
+
+    own = joined([permissions, Permissions(write=(TMP,))])
+    profile = profile_of(own, frozenset(variables))
+    env = {name: value for name, value in process["env"].items() if profile.keeps(name)}
+    start = Start(commands=(process["command"],), path=env.get("PATH", ""), own=())
+    accepts = _accepts(UserSettings(context).current(), None, "")
+    confiner = Confiner(profile, start, name, context)
+    confinement = confiner.confinement(() if accepts else _required())
+    return {**process, "env": env, "confinement": confinement}
 
 
 def missing_parts(metadata: Mapping[str, Any]) -> list[str]:

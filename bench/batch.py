@@ -11,6 +11,7 @@
 """
 
 import asyncio
+import itertools
 import json
 import shutil
 import statistics
@@ -34,7 +35,8 @@ from bench.table import Report, Row, Samples
 
 CALLERS = 64
 ROUNDS = 5
-CALLS = 1500
+CALLS = 2000
+WARM_UP = 200
 COMMAND_ROUNDS = 3
 COMMAND_CALLS = 2000
 WARM_CALLS = 10_000
@@ -73,41 +75,55 @@ def write_calls(path: Path, count: int) -> Path:
     return path
 
 
-async def in_process(project: Project, root: Path) -> dict[str, list[float]]:
-    """Calls a second of a batch, and of callers of ``execute()`` that wait for each result."""
-    rates: dict[str, list[float]] = {"batch": [], "execute": []}
+async def batch_rate(project: Project, root: Path) -> float:
+    """Calls a second of a batch."""
     context = project.context
     backend = LocalBackend(EMPTY, context, caller=CALLER)
-    async with PrimitiveExecutor(context=context) as executor:
+    lines = [json.dumps({"n": n}).encode() for n in range(CALLS)]
+    try:
         await backend.open()
         assert backend.verified is not None
-        lines = [json.dumps({"n": n}).encode() for n in range(CALLS)]
-        for turn in range(ROUNDS + 1):
-            folder = BatchFolder(root / f"batch-{turn}")
-            create(folder, lines, backend.verified, {}, skip_bad=False)
+        for name, some in (("warm-up", lines[:WARM_UP]), ("batch", lines)):
+            folder = BatchFolder(root / name)
+            create(folder, some, backend.verified, {}, skip_bad=False)
             folder.open()
             started = time.perf_counter()
             summary = await run_folder(
                 folder, backend, context, rerun_unknown=False, on_progress=lambda _: None
             )
-            between = time.perf_counter()
+            seconds = time.perf_counter() - started
             folder.close()
-            assert summary.outcomes["ok"] == CALLS, summary.errors
-            numbers = iter(range(CALLS))
+            assert summary.outcomes["ok"] == len(some), summary.errors
+    finally:
+        await backend.close()
+    return CALLS / seconds
 
-            async def caller(left: Iterator[int] = numbers) -> None:
-                for n in left:
-                    result = await executor.execute(EMPTY, {"n": n})
-                    assert result.success, result.error
 
-            resumed = time.perf_counter()
-            await asyncio.gather(*(caller() for _ in range(CALLERS)))
-            ended = time.perf_counter()
-            if turn:  # the first is a warm-up
-                rates["batch"].append(CALLS / (between - started))
-                rates["execute"].append(CALLS / (ended - resumed))
-    await backend.close()
-    return rates
+async def execute_rate(project: Project) -> float:
+    """Calls a second of callers of ``execute()``, each of which waits for its result."""
+
+    async def caller(numbers: Iterator[int]) -> None:
+        for n in numbers:
+            result = await executor.execute(EMPTY, {"n": n})
+            assert result.success, result.error
+
+    async with PrimitiveExecutor(context=project.context) as executor:
+        for count in (WARM_UP, CALLS):
+            numbers = iter(range(count))
+            started = time.perf_counter()
+            await asyncio.gather(*(caller(numbers) for _ in range(CALLERS)))
+            seconds = time.perf_counter() - started
+    return CALLS / seconds
+
+
+def in_process(project: Project, root: Path) -> list[list[float]]:
+    """Both rates. Each turn has an event loop, and so a helper, of its own."""
+    turns = itertools.count()
+
+    def batch() -> float:
+        return asyncio.run(batch_rate(project, root / f"turn-{next(turns)}"))
+
+    return alternating(ROUNDS, batch, lambda: asyncio.run(execute_rate(project)))
 
 
 class Commands:
@@ -271,15 +287,8 @@ def measure() -> Report:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
         project = make_project(root)
-        rates = asyncio.run(in_process(project, root))
-        rows = [
-            ratio(
-                f"batch ÷ {CALLERS} callers of execute()",
-                rates["batch"],
-                rates["execute"],
-                EXECUTE_LIMIT,
-            )
-        ]
+        batch, execute = in_process(project, root)
+        rows = [ratio(f"batch ÷ {CALLERS} callers of execute()", batch, execute, EXECUTE_LIMIT)]
         commands = Commands(project, root)
         samples: dict[str, Samples] = {}
         missing, peers = {}, {}

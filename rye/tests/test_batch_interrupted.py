@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import assert_ended, pid_in
+from processes import assert_ended, pid_in, wait_until
 from rye.batches import driver as driver_module
 from rye.batches.backends.local import LocalBackend
 from rye.batches.driver import Driver, Options, Summary
@@ -52,12 +52,15 @@ def outcomes(folder: Path) -> dict[int, str]:
     return {one["line"]: one["outcome"] for one in found}
 
 
-def start(project: Project, folder: Path) -> subprocess.Popen[str]:
+def start(
+    project: Project, folder: Path, calls: str = "calls.jsonl", stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[str]:
     with default_signals():
         return subprocess.Popen(
-            [*COMMAND, "batch", "tools/waits", "calls.jsonl", "--dir", folder, "--jobs", "1"],
+            [*COMMAND, "batch", "tools/waits", calls, "--dir", folder, "--jobs", "1"],
             cwd=project.path,
             env=environment(project.user),
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -115,6 +118,20 @@ def test_unknown_calls_run_again_on_request_and_keep_one_line(
     assert again.stdout.startswith("3 of 3 calls have a result (3 ok)\n")
     assert outcomes(folder) == {1: "ok", 2: "ok", 3: "ok"}
     assert ran(tmp_path) == ["1", "2", "3", "1"]
+
+
+def test_an_interrupt_while_calls_are_read_ends_at_once_and_leaves_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    folder = tmp_path / "b"
+    # The input is open, so the command reads until it is interrupted.
+    with start(project, folder, "-", stdin=subprocess.PIPE) as process:
+        wait_until((folder / "calls.jsonl").exists, "calls are read", seconds=60)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == "rye: interrupted\n"
+    assert not folder.exists()
 
 
 def test_calls_that_outlast_the_grace_are_ended(

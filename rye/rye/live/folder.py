@@ -66,7 +66,10 @@ def listen(folder: int, backlog: int) -> tuple[socket.socket, str]:
 
 def connect(folder: int, name: str) -> socket.socket | None:
     """Connect to a socket; ``None`` if it is not one of this user. A dead one is removed."""
-    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection = socket.socket(socket.AF_UNIX)
+    except OSError:  # no descriptor is left
+        return None
     try:
         connection.setblocking(False)
         connection.connect(_address(folder, name))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
     from rye.executor.run.prepare import Preparer
     from rye.history.store import History
+    from rye.trust.store import TrustStore
 
 
 class Site:
@@ -44,6 +45,8 @@ class Site:
         """What ``rye doctor`` finds."""
         self._catalogue: Catalogue | None = None
         self._catalogue_lock = threading.Lock()
+        self._trust: TrustStore | None = None
+        self._trust_lock = threading.Lock()
         self._preparer: Preparer | None = None
         self._preparer_lock = threading.Lock()
 
@@ -67,6 +70,17 @@ class Site:
             if self._catalogue is None:
                 self._catalogue = Catalogue(self.context)
             yield self._catalogue
+
+    def trust_store(self) -> TrustStore:
+        """The trust store as it is now; it remembers the signatures that it verified."""
+        from rye.cache.disk import cache_of
+        from rye.trust.store import TrustStore
+
+        with self._trust_lock:
+            if self._trust is None:
+                self._trust = TrustStore(self.context, disk_cache=cache_of(self.context.user_space))
+            self._trust.stamp()
+            return self._trust
 
     @contextmanager
     def preparer(self) -> Iterator[Preparer]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +160,9 @@ def run(
         try:
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
-            create(where, _lines(calls, pattern), backend.verified, options, skip_bad=skip_bad)
+            lines = _lines(calls, pattern)
+            with _interrupted_at_once():
+                create(where, lines, backend.verified, options, skip_bad=skip_bad)
             remember(where.path, context)
             if as_json:
                 print_json({"dir": str(where.path)}, indent=None)
@@ -292,6 +296,16 @@ async def _run(
             )
     finally:
         where.close()
+
+
+@contextmanager
+def _interrupted_at_once() -> Iterator[None]:
+    """Let Ctrl-C end what is done here; in an event loop, it would have to wait for it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:

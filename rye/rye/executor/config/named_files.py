@@ -56,12 +56,23 @@ class NamedFile(Record, frozen=True):
     """Without symbolic links."""
 
 
-class _Paths(Record, frozen=True):
-    """The paths inside the project that a chain may mean; none of these files need exist."""
+class _Texts(Record, frozen=True):
+    """What the authors of a chain wrote; nothing in it depends on files or on a call."""
 
     chain: Sequence[ChainElement]
     anchor: tuple[object, ...]
     """What the texts take from the anchor."""
+    folders: tuple[str, ...]
+    """The folders in which relative paths may start, perhaps with unknown parts."""
+    words: tuple[tuple[str, str, bool], ...]
+    """The key of ``config``, a word that may be a path, and whether its file ships with Rye."""
+    search_path: tuple[str, ...]
+
+
+class _Paths(Record, frozen=True):
+    """The paths inside the project that a chain may mean; none of these files need exist."""
+
+    texts: _Texts
     project: str
     """Without symbolic links, like ``own``."""
     own: frozenset[str]
@@ -86,6 +97,7 @@ class NamedFiles:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._texts: dict[str, _Texts] = BoundedDict()
         self._paths: dict[str, _Paths] = BoundedDict()
         self._found: dict[str, _Found] = BoundedDict()
 
@@ -104,11 +116,12 @@ class NamedFiles:
         """
         if not starts_a_process(chain):
             return False
+        texts = self._texts_of(chain, anchor)
         if cwd is None:
-            paths = self._paths_of(chain, anchor)
+            paths = self._paths_of(texts)
             files = self._files_at(paths)
         else:
-            paths = _paths(chain, anchor, self._context, cwd)
+            paths = _paths(texts, self._context, cwd)
             files = tuple(_Search(paths).run())
         if files:
             covered = _covered(chain, anchor, dependencies, str(self._context.project_path))
@@ -117,14 +130,21 @@ class NamedFiles:
                     raise _unpinned(file, chain, self._context)
         return paths.caller_chooses_cwd
 
-    def _paths_of(self, chain: Sequence[ChainElement], anchor: Anchor | None) -> _Paths:
-        known = self._paths.get(chain[0].item_id)
+    def _texts_of(self, chain: Sequence[ChainElement], anchor: Anchor | None) -> _Texts:
+        known = self._texts.get(chain[0].item_id)
         if known is None or known.chain is not chain or known.anchor != _places(anchor):
-            known = self._paths[chain[0].item_id] = _paths(chain, anchor, self._context)
+            known = self._texts[chain[0].item_id] = _texts(chain, anchor, self._context)
+        return known
+
+    def _paths_of(self, texts: _Texts) -> _Paths:
+        item_id = texts.chain[0].item_id
+        known = self._paths.get(item_id)
+        if known is None or known.texts is not texts:
+            known = self._paths[item_id] = _paths(texts, self._context)
         return known
 
     def _files_at(self, paths: _Paths) -> tuple[NamedFile, ...]:
-        item_id = paths.chain[0].item_id
+        item_id = paths.texts.chain[0].item_id
         found = self._found.get(item_id)
         if found is not None and found.paths is paths and are_unchanged(found.folders):
             return found.files
@@ -135,13 +155,32 @@ class NamedFiles:
         return files
 
 
-def _paths(
-    chain: Sequence[ChainElement], anchor: Anchor | None, context: Context, cwd: str = ""
-) -> _Paths:
+def _texts(chain: Sequence[ChainElement], anchor: Anchor | None, context: Context) -> _Texts:
+    merged = merge_configs(chain, anchor, context)
+    # Words such as `run` in a runtime that ships with Rye are not files of the project.
+    shipped = {
+        str(one.path)
+        for one in chain
+        if one.resolution.space.bundle == OWN and one.metadata.tool_type == "runtime"
+    }
+    words = [
+        (one.key, word, merged.files.get(one.key) in shipped)
+        for one in (*author_texts(merged), *interpreters(chain))
+        for word in _words(one)
+    ]
+    return _Texts(
+        chain=chain,
+        anchor=_places(anchor),
+        folders=tuple(working_directories(merged)),
+        words=tuple(dict.fromkeys(words)),
+        search_path=tuple([folder for folder in search_path(merged) if UNKNOWN not in folder]),
+    )
+
+
+def _paths(texts: _Texts, context: Context, cwd: str = "") -> _Paths:
     project = str(context.project_path)
     real_project = real_path(project)
-    merged = merge_configs(chain, anchor, context)
-    folders = ["", cwd, *working_directories(merged)]
+    folders = ["", cwd, *texts.folders]
     bases = dict.fromkeys(
         # Like the process gets it, but without a slash at the end.
         os.path.join(project, folder).rstrip("/")  # noqa: PTH118 - a text
@@ -150,37 +189,29 @@ def _paths(
     )
     paths: dict[tuple[str, str], None] = {}
     words: dict[tuple[str, str], None] = {}
-    # Words such as `run` in a runtime that ships with Rye are not files of the project.
-    shipped = {
-        str(one.path)
-        for one in chain
-        if one.resolution.space.bundle == OWN and one.metadata.tool_type == "runtime"
-    }
-    for one in (*author_texts(merged), *interpreters(chain)):
-        for word in _words(one):
-            if not word.startswith("/"):
-                if merged.files.get(one.key) in shipped:
-                    continue
-                words[one.key, word] = None
-            if one.key == "command" and "/" not in word:
-                continue  # looked up on PATH
-            for base in bases:
-                path = os.path.join(base, word)  # noqa: PTH118 - a text
-                plain = os.path.normpath(path)
-                if is_below(plain, project) or is_below(real_path(plain), real_project):
-                    paths[one.key, path] = None
+    for key, word, is_shipped in texts.words:
+        if not word.startswith("/"):
+            if is_shipped:
+                continue
+            words[key, word] = None
+        if key == "command" and "/" not in word:
+            continue  # looked up on PATH
+        for base in bases:
+            path = os.path.join(base, word)  # noqa: PTH118 - a text
+            plain = os.path.normpath(path)
+            if is_below(plain, project) or is_below(real_path(plain), real_project):
+                paths[key, path] = None
+    own = [one.path for one in texts.chain if one.path is not None]
     return _Paths(
-        chain=chain,
-        anchor=_places(anchor),
+        texts=texts,
         project=real_project,
-        own=frozenset(real_path(str(one.path)) for one in chain if one.path is not None),
+        own=frozenset(real_path(str(path)) for path in own),
         paths=tuple(paths),
         words=tuple(words),
         search_path=tuple(
             os.path.join(base, folder)  # noqa: PTH118 - a text
-            for folder in search_path(merged)
+            for folder in texts.search_path
             for base in bases
-            if UNKNOWN not in folder
         ),
         caller_chooses_cwd=any(UNKNOWN in folder for folder in folders),
     )

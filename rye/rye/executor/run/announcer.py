@@ -57,7 +57,7 @@ class Announcer:
 
     def announce(self, call: LiveCall) -> None:
         """Announce something that lasts, such as a batch, until :meth:`withdraw`."""
-        self._post_of(call)
+        self._add(call)
         self._serve()
 
     def withdraw(self, call: LiveCall, outcome: str) -> None:
@@ -84,21 +84,21 @@ class Announcer:
         for run in self._old & self.calls:
             # Before it is prepared, nobody knows which parameters are secret.
             if run.recording.call is not None:
-                run.is_announced = self._post_of(run)
+                run.is_announced = True  # or cannot be
+                self._add(run)
         self._old = {run for run in self.calls if not run.is_announced}
         self._serve()
 
-    def _post_of(self, call: LiveCall) -> bool:
-        """Announce a call; false if that is not possible here."""
+    def _add(self, call: LiveCall) -> None:
+        """Announce a call, if that is possible here."""
         if self._post is None:
             from rye.live.post import Post
 
             try:
                 self._post = Post(self._user_space)
             except OSError:
-                return False
+                return
         self._post.add(call)
-        return True
 
     def _withdraw(
         self, call: LiveCall, outcome: str, error: str, output: dict[str, bytes] | None

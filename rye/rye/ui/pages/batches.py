@@ -159,7 +159,7 @@ def _option(word: str, value: object) -> str:
 def _is_known(site: Site, tool: str) -> bool:
     """True if the tool has a page here; a batch may be one of another project."""
     with site.catalogue() as catalogue:
-        return any(entry.item_id == tool for entry in catalogue.entries())
+        return any(entry.item_id == tool for entry in catalogue.summaries())
 
 
 ROUTES = (

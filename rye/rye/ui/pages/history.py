@@ -22,7 +22,6 @@ from rye.history.verification import Keys, verify_receipt
 from rye.recording.digests import SECRET
 from rye.recording.record import CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT, UI
 from rye.trust.overview import owner_words
-from rye.trust.store import TrustStore
 from rye.ui.live_call import live_call
 from rye.ui.page import Action, Form, Page, redirect, render
 from rye.ui.paging import PAGE_LENGTH
@@ -79,7 +78,7 @@ def run_list(request: Request) -> Response:
 def _items_with_pages(site: Site) -> dict[str, str]:
     """The ids of the items that can be looked at here, and their spaces."""
     with site.catalogue() as catalogue:
-        return {entry.item_id: entry.space for entry in catalogue.entries()}
+        return {entry.item_id: entry.space for entry in catalogue.summaries()}
 
 
 def _has_page(record: Mapping[str, Any], site: Site) -> bool:
@@ -221,7 +220,7 @@ def _run(request: Request, report: dict[str, Any] | None = None) -> Response:
 
 
 def _owners(site: Site) -> Callable[[str], str]:
-    store = TrustStore(site.context)
+    store = site.trust_store()
 
     def owner_of(fingerprint: str) -> str:
         entry = store.find(fingerprint)

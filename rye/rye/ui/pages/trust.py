@@ -8,7 +8,6 @@ from lilux.primitives.errors import LiluxError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rye.cache.disk import cache_of
 from rye.errors import RyeError
 from rye.spaces.model import Space
 from rye.spaces.resolver import Resolver
@@ -74,7 +73,7 @@ class SignedRow(NamedTuple):
 def overview(request: Request) -> Response:
     """The keys, the revocations, the approved projects, and how many pins do not match."""
     site = site_of(request)
-    store = _store(site)
+    store = site.trust_store()
     entries = store.entries()
     projects, problem = approved_projects(site.context)
     return render(
@@ -95,7 +94,7 @@ def overview(request: Request) -> Response:
 def signatures(request: Request) -> Response:
     """Who signed which item; what is not trusted is first."""
     site = site_of(request)
-    store = _store(site)
+    store = site.trust_store()
     key, standing = (request.query_params.get(name, "") for name in ("key", "standing"))
     rows = _signed(site, store)
     keys = {row.report.verdict.fingerprint: row.owner for row in rows if row.report.verdict}
@@ -140,10 +139,6 @@ def pins(request: Request) -> Response:
     )
 
 
-def _store(site: Site) -> TrustStore:
-    return TrustStore(site.context, disk_cache=cache_of(site.context.user_space))
-
-
 def _key_row(entry: KeyEntry, store: TrustStore) -> KeyRow:
     state = key_state(entry, store)
     kind = "good" if state in _GOOD else "warn" if state == NOT_APPROVED else "bad"
@@ -163,7 +158,7 @@ def _project(site: Site) -> ProjectState:
 
 def _signed(site: Site, store: TrustStore) -> list[SignedRow]:
     with site.catalogue() as catalogue:
-        known = {entry.item_id for entry in catalogue.entries()}
+        known = {entry.item_id for entry in catalogue.summaries()}
     rows = [
         _signed_row(report, space, store, known=report.item_id in known)
         for space in Resolver(site.context).spaces

@@ -66,7 +66,7 @@ def _on_cluster(command: Callable[..., None]) -> Callable[..., None]:
 
 def _check_cluster(options: Mapping[str, Any]) -> None:
     for name in ("env", "insecure"):
-        if options[name] and options["on"] != "ray":
+        if options.get(name) and options.get("on") != "ray":
             raise click.UsageError(f"--{name} is for --on ray")
 
 

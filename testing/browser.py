@@ -40,7 +40,7 @@ _ARGUMENTS = (
 )
 _SECONDS = 20
 _BAD_REQUEST = "Failed to load resource: the server responded with a status of 400 "
-_PICTURES = "RYE_UI_PICTURES"
+PICTURES = "RYE_UI_PICTURES"
 
 
 @contextmanager
@@ -93,15 +93,19 @@ def window(
         shown.on("console", lambda line: _note_error(line, faults, refused=refused))
         shown.on("request", lambda request: _note_foreign(request.url, visitor.page.host, faults))
         yield shown
-        assert faults == []
+        assert faults == [], faults
     finally:
         context.close()
 
 
-def serious_problems(shown: Any) -> list[str]:
-    """Return what axe-core finds serious or critical in the accessibility of a page."""
+def serious_problems(shown: Any, rules: list[str] | None = None) -> list[str]:
+    """Return what axe-core finds serious or critical in the accessibility of a page.
+
+    ``rules`` are the names of those that are applied; all by default.
+    """
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    found = axe.Axe().run(shown).response["violations"]
+    options = None if rules is None else {"runOnly": {"type": "rule", "values": rules}}
+    found = axe.Axe().run(shown, options=options).response["violations"]
     return [
         f"{one['id']}: {one['help']}: {', '.join(str(node['target'][0]) for node in one['nodes'])}"
         for one in found
@@ -120,12 +124,13 @@ def too_wide(shown: Any) -> bool:
 def picture(shown: Any, name: str, *, whole: bool = False) -> None:
     """Make a screenshot, and keep it as ``NAME.png`` in the folder that ``RYE_UI_PICTURES`` names.
 
-    ``whole`` includes what only scrolling would show.
+    ``whole`` includes what only scrolling would show. The footer has a path of this machine.
     """
+    shown.evaluate("document.querySelector('footer').hidden = true")
     image = shown.screenshot(full_page=whole, animations="disabled")
     assert image.startswith(b"\x89PNG")
-    if os.environ.get(_PICTURES):
-        (Path(os.environ[_PICTURES]) / f"{name}.png").write_bytes(image)
+    if os.environ.get(PICTURES):
+        (Path(os.environ[PICTURES]) / f"{name}.png").write_bytes(image)
 
 
 def _note_error(line: Any, faults: list[str], *, refused: bool) -> None:

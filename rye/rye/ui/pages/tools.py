@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -148,6 +149,7 @@ def _show(request: Request, entry: CatalogueEntry, sent: Sent, *, status: int = 
         fault=fault,
         may_start=site.may_run and not fault and entry.is_tool,
         space=space_of(entry),
+        place=_place(entry.path, site),
         signed=signed_by(seen.elements[0]),
         trust=trust_of(seen.elements[0]),
         lock=lock_of(seen),
@@ -195,6 +197,14 @@ def _examples(entry: CatalogueEntry) -> list[tuple[Mapping[str, Any], Any, bool]
         ]
     made = example_parameters(entry.schema) if entry.schema else None
     return [(made, None, False)] if made else []
+
+
+def _place(path: str, site: Site) -> str:
+    """Return a path as people write it: from the project on, or from their home on."""
+    for prefix, folder in (("", site.context.project_path), ("~/", site.context.user_space)):
+        if Path(path).is_relative_to(folder):
+            return f"{prefix}{Path(path).relative_to(folder)}"
+    return path
 
 
 def _effects(entry: CatalogueEntry) -> list[str]:

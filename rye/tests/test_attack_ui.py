@@ -201,6 +201,32 @@ def test_the_page_listens_on_loopback_only(page: Served) -> None:
     assert found == ["0100007F"]
 
 
+def test_another_user_cannot_listen_beside_the_page_on_the_ipv6_address(
+    project: Project, page: Served
+) -> None:
+    """Browsers try ``::1`` first, and would send the link and the cookie to whoever listens."""
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    for address in ("::1", "::"):
+        with pytest.raises(OSError, match="Address already in use"):
+            socket.create_server((address, page.port), family=socket.AF_INET6)
+    with socket.create_connection(("::1", page.port), timeout=10) as connection:
+        connection.sendall(f"GET / HTTP/1.1\r\nHost: {page.host}\r\n\r\n".encode())
+        assert connection.recv(1000).startswith(b"HTTP/1.1 403 ")
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        port = str(taken.getsockname()[1])
+        refused = subprocess.run(
+            [*COMMAND, "ui", "--no-open", "--port", port],
+            cwd=project.path,
+            env=environment(project.user),
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "address already in use" in refused.stderr.lower()
+
+
 def test_other_users_cannot_read_the_link_while_the_browser_opens(
     project: Project, tmp_path: Path
 ) -> None:

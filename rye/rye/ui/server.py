@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import secrets
 import signal
 import socket
@@ -20,20 +21,27 @@ from rye.ui.site import Site
 
 _LIMITS = Limits(waiting=64, clients=64)
 """One person with a few windows."""
+_MAX_ATTEMPTS = 50
+_NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 
 class Address(NamedTuple):
-    """A socket on the loopback interface, and the name under which the browser knows it."""
+    """A port of the loopback interface, and the name under which the browser knows it."""
 
-    socket: socket.socket
+    sockets: tuple[socket.socket, ...]
+    """Both addresses of the interface, or one if this machine has no IPv6."""
     host: str
     """With the port, as in the ``Host`` header."""
 
     @property
     def port(self) -> int:
         """The port."""
-        port: int = self.socket.getsockname()[1]
-        return port
+        return _port_of(self.sockets[0])
+
+    def close(self) -> None:
+        """Give the port back."""
+        for one in self.sockets:
+            one.close()
 
     @property
     def url(self) -> str:
@@ -56,9 +64,34 @@ def open_address(port: int = 0, *, plain_name: bool = False) -> Address:
     machine would get ours. A name below ``localhost`` that nobody can guess gets its own cookies;
     browsers look such names up without asking anybody. With ``plain_name`` it is ``localhost``.
     """
-    bound = socket.create_server(("127.0.0.1", port))
+    sockets = _bind(port)
     name = "localhost" if plain_name else f"rye-{secrets.token_hex(8)}.localhost"
-    return Address(bound, f"{name}:{bound.getsockname()[1]}")
+    return Address(sockets, f"{name}:{_port_of(sockets[0])}")
+
+
+def _bind(port: int) -> tuple[socket.socket, ...]:
+    """Bind a port of both loopback addresses.
+
+    Browsers try ``::1`` first. Another user who listened there would be sent the link and the
+    cookie.
+    """
+    for left in reversed(range(_MAX_ATTEMPTS)):
+        first = socket.create_server(("127.0.0.1", port))
+        try:
+            return first, socket.create_server(("::1", _port_of(first)), family=socket.AF_INET6)
+        except OSError as error:
+            if error.errno in _NO_IPV6:
+                break
+            first.close()
+            # Somebody listens there already. A port that was asked for cannot be another one.
+            if error.errno != errno.EADDRINUSE or port or not left:
+                raise
+    return (first,)
+
+
+def _port_of(bound: socket.socket) -> int:
+    port: int = bound.getsockname()[1]
+    return port
 
 
 async def serve(
@@ -85,7 +118,7 @@ async def serve(
 
     with StopSignals(stop) as signals:
         async with site.running():
-            await server.serve(sockets=[address.socket])
+            await server.serve(sockets=list(address.sockets))
     return signals.received
 
 

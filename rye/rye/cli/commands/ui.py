@@ -53,14 +53,14 @@ def command(
     files: list[LinkFile] = []
     address = open_address(port or 0, plain_name=plain_name)
     try:
-        with address.socket:
-            ended_by = run_server(
-                context,
-                address,
-                lambda opened: _show(opened, files, no_open=no_open),
-                may_run=may_run,
-            )
+        ended_by = run_server(
+            context,
+            address,
+            lambda opened: _show(opened, files, no_open=no_open),
+            may_run=may_run,
+        )
     finally:
+        address.close()
         for file in files:
             file.remove()
     if ended_by is not None:

@@ -6,8 +6,9 @@ import json
 import os
 import re
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,27 @@ def test_an_endless_line_is_not_kept(project: Project) -> None:
         pytest.raises(BrokenPipeError),
     ):
         connection.sendall(b"x" * 64 * 1024 * 1024)
+
+
+def test_a_process_that_never_stops_talking_does_not_keep_the_page_busy(project: Project) -> None:
+    folder = live_folder(project)
+    with forged(folder) as listener, served_page(project) as page, told(listener) as connection:
+        connection.settimeout(None)
+
+        def talk() -> None:
+            with suppress(OSError):  # the page has ended
+                while True:
+                    connection.sendall(b"{}\n" * 100_000)
+
+        thread = threading.Thread(target=talk)
+        thread.start()
+        try:
+            assert "No call is under way." in page.enter().get("/live").text
+            page.process.terminate()
+            wait_until(lambda: page.process.poll() is not None, "rye ui has ended")
+        finally:
+            page.process.kill()
+            thread.join()
 
 
 def test_a_process_cannot_take_over_the_call_of_another_one(project: Project) -> None:

@@ -37,6 +37,7 @@ _MAX_CALLS = 1000
 _MAX_QUESTIONS = 32
 _MAX_TEXT = 64 * 1024
 _READ_SIZE = 256 * 1024
+_AT_ONCE = 100
 _REPLY_SECONDS = 5.0
 _OUTCOMES = (OK, FAILED, TIMEOUT, REFUSED, CANCELLED, ERROR)
 _GONE = "the process that made the call has ended"
@@ -116,8 +117,11 @@ class _Process:
         loop, lines = asyncio.get_running_loop(), Lines()
         try:
             while data := await loop.sock_recv(self._connection, _READ_SIZE):
-                for message in lines.feed(data):
+                for number, message in enumerate(lines.feed(data)):
                     self._hear(message)
+                    if number % _AT_ONCE == 0:
+                        # Reading returns at once if there is more: others get a turn here.
+                        await asyncio.sleep(0)
         except OSError:
             pass
         except (ValueError, TypeError, LookupError, ArithmeticError):

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 PAGE_LENGTH = 50
 _MAX_PAGE = 1_000_000
+_MAX_DIGITS = 18
 
 
 class Pager(NamedTuple):
@@ -45,8 +46,13 @@ class Pager(NamedTuple):
 
 def page_number(request: Request) -> int:
     """Return the page that the query asks for, from 1; anything else is the first."""
-    text = request.query_params.get("page", "1")
-    return min(int(text), _MAX_PAGE) if text.isascii() and text.isdecimal() and int(text) else 1
+    return min(number_in(request, "page"), _MAX_PAGE) or 1
+
+
+def number_in(request: Request, name: str) -> int:
+    """Return a number of the query; 0 if it has none, or one that no page would write."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
 
 def page_of(request: Request, rows: Sequence[Any]) -> tuple[Sequence[Any], Pager]:

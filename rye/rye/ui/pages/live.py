@@ -15,6 +15,7 @@ from rye.live.seen import SeenRun, WaitingQuestion
 from rye.plaintext import escaped
 from rye.ui.live_call import process_text
 from rye.ui.page import Action, Event, Form, Page, redirect, render, stream
+from rye.ui.paging import number_in
 from rye.ui.site import Site, site_of
 from rye.ui.values import duration, part
 
@@ -59,9 +60,7 @@ def _state(site: Site) -> str:
 async def run_events(request: Request) -> Response:
     """The output of a run from the characters on that the page has."""
     run = _run(request)
-    names = ("stdout", "stderr")
-    given = [request.query_params.get(name, "0") for name in names]
-    at = {name: int(one) if one.isdecimal() else 0 for name, one in zip(names, given, strict=True)}
+    at = {name: number_in(request, name) for name in ("stdout", "stderr")}
     return stream(request, _output(run, at, request.query_params.get("asked", "")))
 
 

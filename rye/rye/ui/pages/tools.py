@@ -18,7 +18,7 @@ from rye.executor.run.prepare import Preparation
 from rye.history.of_tools import ToolRun, newest_runs
 from rye.permissions.words import explained
 from rye.ui.page import Action, Form, Page, redirect, render
-from rye.ui.paging import page_of
+from rye.ui.paging import number_in, page_of
 from rye.ui.site import Site, site_of
 from rye.ui.sparkline import sparkline
 from rye.ui.tool_files import ToolFile, ToolFiles
@@ -123,11 +123,11 @@ def _entry(request: Request) -> CatalogueEntry:
 
 def _filled(request: Request, entry: CatalogueEntry) -> Sent:
     """The form of a page that was just opened, perhaps with the values of an example."""
-    number = request.query_params.get("example", "")
+    number = number_in(request, "example")
     examples = _examples(entry)
     texts: dict[str, str] = {}
-    if number.isascii() and number.isdecimal() and 1 <= int(number) <= len(examples):
-        texts = texts_of(examples[int(number) - 1][0], entry.schema)
+    if 1 <= number <= len(examples):
+        texts = texts_of(examples[number - 1][0], entry.schema)
     return Sent({}, texts, {})
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import signal
+import venv
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,46 @@ async def test_a_call_sees_nothing_of_an_earlier_one(warm: Warm) -> None:
     assert first[1] == str(warm.project.path)
     assert first[2] is None
     assert first[-1] != second[-1]
+
+
+async def test_generators_have_another_state_in_each_call_unless_the_tool_chose_it(
+    warm: Warm,
+) -> None:
+    await warm.prepared(
+        "dice",
+        "import random\n"
+        "OWN, CHOSEN = random.Random(), random.Random(1)\n"
+        "def main():\n"
+        "    return [random.random(), OWN.random(), CHOSEN.random()]\n",
+    )
+    first, second = await warm.call("dice"), await warm.call("dice")
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+    assert first[2] == second[2]
+    await warm.prepared(
+        "seeded", "import random\nrandom.seed(7)\ndef main():\n    return random.random()\n"
+    )
+    expected = random.Random(7).random()  # noqa: S311 - what the tool has to return
+    assert [await warm.call("seeded"), await warm.call("seeded")] == [expected, expected]
+
+
+async def test_a_module_of_the_project_that_was_edited_is_loaded_again(warm: Warm) -> None:
+    """As in a project that is installed as editable: its folder does not change with the file."""
+    project = warm.project.path
+    venv.create(project / ".venv", symlinks=True)
+    package = project / "src" / "mine"
+    package.mkdir(parents=True)
+    module = package / "words.py"
+    module.write_text("WORD = 'old'\n")
+    packages = next((project / ".venv" / "lib").glob("python*/site-packages"))
+    (packages / "mine.pth").write_text(f"{project / 'src'}\n")
+    await warm.prepared("edited", "from mine.words import WORD\ndef main():\n    return WORD\n")
+    assert await warm.call("edited") == "old"
+    module.write_text("WORD = 'newer'\n")
+    result = await warm.result("edited")
+    assert (result.data, "warm" in result.metadata) == ("newer", False)
+    await warm.executor._warmth.pool.settled()
+    assert await warm.call("edited") == "newer"
 
 
 async def test_a_warm_call_has_what_a_cold_one_has(warm: Warm) -> None:
@@ -207,6 +249,14 @@ async def test_a_killed_process_is_replaced_and_no_call_is_lost(warm: Warm) -> N
         (
             "import tempfile\nPERMISSIONS = {'write': ['tmp']}\nPLACE = tempfile.gettempdir()\n",
             "it keeps the path of its private folder when it is imported",
+        ),
+        (
+            "import multiprocessing\nLOCK = multiprocessing.Lock()\n",
+            "it creates shared memory when it is imported",
+        ),
+        (
+            "import mmap\nPERMISSIONS = {}\nSEEN = mmap.mmap(-1, 4096)\n",
+            "it creates shared memory when it is imported",
         ),
     ],
 )

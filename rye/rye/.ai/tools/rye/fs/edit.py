@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:Jg9MRDov5ehBGsBRA1qhU9Y3yHJO8bO1c8EgFMb0x0kayueAATHkY-NZfHDM4cQBOlWH5xPB4r9FZz7D008eCA==:d0785853f2337252
+# rye:signed:20261118T124238Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:OhaXo_WJaO0qeNZUXayCuxqaaA-9nYqKonnnK6ZGkzOjhHfBjq6qUoRqOZKX-enowYuZCyn_YOoZHYk6UPnECg==:adb45f9b2aae2e4b
 """Replace text in a file."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// rye:signed:20261118T032744Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:tyl3ImG0wnYY1H1FaNZ3o6tQP1o-UdgLueg0tue8O0zYKnobeleoQgC3f6WGEGs_D0VCCXqKYYCLmxen5HSnAQ==:d0785853f2337252
+// rye:signed:20261118T124238Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:MVaDQVloXH-LPPX5c4d5JsHzg-5kNnNAQfabee9XyXm_WVLpw3Be3fsNxdPyDLoP3XNR05lzO55tb3eUl81VAA==:adb45f9b2aae2e4b
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-// rye:signed:20261118T032744Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:tldZQe6u68OvfzwJjvVbIR5NGfh-264CVzcXYKLtcItg1N_tDOYt9WKpuaN4D-toDk4PaXcrPjf5JssTdr5xDg==:d0785853f2337252
+// rye:signed:20261118T124238Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:H8jxS9EFFB7CkCi4iZ9Z_CVQLi16VXxYqxrc_qFPm8ocKCuI-lDyYDrjoJGZuUNeOpusMZiDyK1LHxNJU_7lCQ==:adb45f9b2aae2e4b
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:T89FBtQ3NO6kBfqdFp24BQsMs9URs5ey2vwYTR_pICls4VnqCcXMy22UbivIg2MiTFlHQijJe9nqzpX_e1AOBA==:d0785853f2337252
+# rye:signed:20261118T124238Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:7QgnT5v7rDMpksq0j3oCJ4Ex-g3-offWTArriCQkLrJJaZlLBKsFLRNPlkB-_c0-hMLnmAthgD7j-OKeiBcSCw==:adb45f9b2aae2e4b
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

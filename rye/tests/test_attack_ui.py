@@ -61,6 +61,15 @@ def test_another_local_user_without_the_link_sees_nothing(module_page: Served) -
         answer = module_page.ask("/", headers={"Cookie": cookie})
         assert answer.status == 403
         assert answer.text == "rye: this page needs the link that `rye ui` opens or prints\n"
+    for path in (
+        "/history",
+        "/live/events",
+        "/trust",
+        "/trust/pins",
+        "/batches",
+        "/machine/events",
+    ):
+        assert module_page.ask(path).status == 403
 
 
 def test_a_used_link_is_refused(page: Served) -> None:

@@ -266,10 +266,12 @@ def test_a_server_that_requires_a_token_gets_it_from_a_file(
     )
 
 
+@pytest.mark.parametrize("print_it", ["echo", "printf"])
 def test_a_server_that_does_not_start_is_an_error_with_its_last_words(
-    world: World, cli: InProcessRye
+    world: World, cli: InProcessRye, print_it: str
 ) -> None:
-    done = cli("import", "mcp", "demo", "--yes", "--", "sh", "-c", "echo 'no key' >&2; exit 7")
+    script = f"{print_it} 'no key' >&2; exit 7"
+    done = cli("import", "mcp", "demo", "--yes", "--", "sh", "-c", script)
     assert done.code == 1
     assert "failed: it ended with exit code 7: no key; check that it runs by itself" in done.stderr
     assert not (world.project.path / ".ai/tools/demo.yaml").exists()

@@ -75,6 +75,8 @@ class ServerJob:
                     self._config, on_output=on_output, dialogue=dialogue
                 )
             finally:
+                if last := self._unfinished["stderr"].strip():
+                    self._note(last)
                 incoming.close()
                 self.ended.set()
 

@@ -20,12 +20,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import psutil
 from confined_machine import accept_missing_parts
+from processes import is_alive
 
 MISSING = "ray is not installed: uv sync --group ray"
 INSTALLED = importlib.util.find_spec("ray") is not None
@@ -34,8 +36,15 @@ INSTALLED = importlib.util.find_spec("ray") is not None
 class RayNodes:
     """A running cluster."""
 
-    def __init__(self, count: int, *, env: Mapping[str, str] | None = None, cpus: int = 1) -> None:
-        """``env`` is added to the environment of the nodes."""
+    def __init__(
+        self,
+        count: int,
+        *,
+        env: Mapping[str, str] | None = None,
+        cpus: int = 1,
+        dashboard: bool = False,
+    ) -> None:
+        """``env`` is added to the environment of the nodes. Jobs are submitted to a dashboard."""
         self._cpus = cpus
         self._home = tempfile.TemporaryDirectory(prefix="rye-operator-")
         accept_missing_parts(Path(self._home.name))
@@ -51,7 +60,15 @@ class RayNodes:
             start_new_session=True,
             env={**base, "RAY_USAGE_STATS_ENABLED": "0", **(env or {})},
         )
-        self.address = str(self._ask("head")["address"])
+        # Clusters that share a folder find each other; names of sockets in it have to be short.
+        self._files = tempfile.TemporaryDirectory(
+            prefix="ray-", dir="/tmp", ignore_cleanup_errors=True
+        )
+        head = self._ask("head", dashboard=dashboard, folder=self._files.name)
+        self.dashboard = f"http://{head['dashboard']}"
+        self.address = str(head["address"])
+        self.session = Path(head["session"])
+        """Where Ray has its logs and its sockets."""
         self.raylets: list[psutil.Process] = []
         for _ in range(count):
             self.add()
@@ -84,6 +101,7 @@ class RayNodes:
                 if one.is_running():
                     one.kill()
             self._home.cleanup()
+            self._files.cleanup()
 
     def add(self, env: Mapping[str, str] | None = None) -> int:
         """Start another node, and return its index. ``env`` is added to its environment."""
@@ -95,13 +113,19 @@ class RayNodes:
         """End the processes of a node with SIGKILL, as a machine that loses its power."""
         self._ask("kill", index=index)
 
+    def alive(self) -> list[int]:
+        """The indexes of the nodes that were not killed."""
+        return [index for index, one in enumerate(self.raylets) if is_alive(one)]
+
     def workers(self, index: int) -> list[psutil.Process]:
         """The actors of Rye on a node."""
-        return [
-            one
-            for one in self.raylets[index].children(recursive=True)
-            if "RayWorker" in " ".join(one.cmdline()[:1])
-        ]
+        found = []
+        for one in self.raylets[index].children(recursive=True):
+            # Tools end while they are looked at.
+            with suppress(psutil.NoSuchProcess):
+                if "RayWorker" in " ".join(one.cmdline()[:1]):
+                    found.append(one)
+        return found
 
     def _ask(self, what: str, **fields: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -124,10 +148,19 @@ def _serve() -> None:
         request = json.loads(line)
         answer: dict[str, Any] = {}
         if request["do"] == "head":
+            shown = {"dashboard_port": 0, "dashboard_agent_listen_port": 0}
             cluster = Cluster(
-                initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+                initialize_head=True,
+                head_node_args={
+                    "num_cpus": 0,
+                    "temp_dir": request["folder"],
+                    "include_dashboard": request["dashboard"],
+                    **(shown if request["dashboard"] else {}),
+                },
             )
+            answer["dashboard"] = cluster.head_node.address_info["webui_url"]
             answer["address"] = cluster.address
+            answer["session"] = cluster.head_node.get_session_dir_path()
         elif request["do"] == "add":
             node = cluster.add_node(num_cpus=request["cpus"], env_vars=request["env"], wait=True)
             nodes.append(node)

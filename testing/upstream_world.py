@@ -68,6 +68,10 @@ for line in sys.stdin:
             send(id=number, result={"content": [media, media]})
         elif name == "long":
             send(id=number, result={**text("x" * 100000), "structuredContent": {"n": 1}})
+        elif name == "many":
+            send(id=number, result={"content": text("x" * 900)["content"] * 500})
+        elif name == "object":
+            send(id=number, result={**text("short"), "structuredContent": {"n": "x" * 100000}})
         elif name == "wrong":
             send(id=number, result={**text("x" * 100000), "isError": True})
         elif name == "work":

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rye.batches.backends import WorkerLost
 from rye.batches.backends.slots import Slots
 
+from bench.report import drawing, results
+from bench.scale_model import Parts, forecast, parts_of, tables
 from bench.simulation import NEVER, Scenario, simulate
 
+ROOT = Path(__file__).parents[1]
 SMALL = Scenario(workers=100, calls=4_000)
 TROUBLE = replace(SMALL, long_calls=0.01, slow_workers=0.05, failing=0.1, dying_workers=0.4)
 
@@ -82,3 +86,32 @@ def test_a_slot_is_not_lost_with_a_call_that_was_cancelled_while_it_waited() -> 
         assert await asyncio.wait_for(second, 5) == "a"
 
     asyncio.run(body())
+
+
+PARTS = Parts(
+    check_us=5, driver_us=20, record_us=40, message_us=640, carried_us=20, node_us=2_000,
+    read_us=1, result_bytes=132, lane_bytes=3_000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seconds", "rate", "limit"),
+    [
+        (1, 1.0, 32, "the calls themselves"),
+        (1, 0.001, 4_000, "the nodes' processors"),
+        (1_000, 1.0, 10_000, "the driver"),
+    ],
+)
+def test_the_slowest_part_limits_a_forecast(
+    nodes: int, seconds: float, rate: float, limit: str
+) -> None:
+    found = forecast(PARTS, nodes, seconds)
+    assert (round(found.rate), found.limit) == (rate, limit)
+
+
+def test_the_page_has_the_tables_that_the_measured_parts_give() -> None:
+    values = results.read(ROOT / drawing.RESULTS)["scale"]["samples"]["parts"]["values"]
+    parts = parts_of(values)
+    assert all(value > 0 for value in values.values())
+    assert tables(parts) in (ROOT / drawing.SCALE).read_text()
+    assert tables(replace(parts, driver_us=parts.driver_us * 2)) != tables(parts)

@@ -8,9 +8,10 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from processes import helper_processes, is_alive, wait_until
@@ -33,15 +34,36 @@ TOOL = "tools/once"
 SCRIPT = 'echo "$1" >> "$2"\n' + Mark.named("$0").tree('sleep "$3"; echo "did $1"')
 
 
-class _Batch:
+class Where(NamedTuple):
+    """Where the calls of a batch run."""
+
+    name: str
+    jobs: int
+    kills: int
+    """So many in one batch."""
+    env: Mapping[str, str]
+
+
+LOCAL = Where("local", JOBS, KILLS_IN_A_BATCH, {})
+
+
+class Batch:
     """A batch of calls that must not run twice, in a folder of its own."""
 
-    def __init__(self, project: Project, folder: Path, count: int, numbers: random.Random) -> None:
+    def __init__(
+        self,
+        project: Project,
+        folder: Path,
+        count: int,
+        numbers: random.Random,
+        backend: Where = LOCAL,
+    ) -> None:
         folder.mkdir()
         self.mark = Mark()
         self.count = count
         self.unknown = 0
         self._project = project
+        self._backend = backend
         self._folder = folder / "batch"
         self._lines = folder / "lines"
         self._lines.touch()
@@ -60,10 +82,12 @@ class _Batch:
         if self._started():
             arguments = ["resume", str(self._folder)]
         else:
-            options = {"--out": self._out, "--dir": self._folder, "--jobs": JOBS}
+            options = {"--out": self._out, "--dir": self._folder, "--jobs": self._backend.jobs}
             arguments = [
                 TOOL,
                 str(self._calls),
+                "--on",
+                self._backend.name,
                 *(str(one) for two in options.items() for one in two),
             ]
         with (
@@ -71,7 +95,7 @@ class _Batch:
             subprocess.Popen(
                 [*COMMAND, "batch", *arguments],
                 cwd=self._project.path,
-                env=environment(self._project.user),
+                env=environment(self._project.user, self._backend.env),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -79,7 +103,9 @@ class _Batch:
         ):
             try:
                 wait_until(
-                    lambda: self._started() or driver.poll() is not None, "the batch can be resumed"
+                    lambda: self._started() or driver.poll() is not None,
+                    "the batch can be resumed",
+                    seconds=TIMEOUT_SECONDS,
                 )
                 yield driver
             finally:
@@ -145,7 +171,7 @@ def _fault(result: dict[str, Any], runs: int) -> str:
 def driver_killed(times: int, folder: Path) -> Outcome:
     """Kill the driver while it starts, resumes and runs calls; resume it each time."""
 
-    def kill_repeatedly(batch: _Batch, kills: int, numbers: random.Random) -> list[str]:
+    def killrepeatedly(batch: Batch, kills: int, numbers: random.Random) -> list[str]:
         failures: list[str] = []
         for turn in range(kills):
             with batch.running() as driver:
@@ -167,26 +193,26 @@ def driver_killed(times: int, folder: Path) -> Outcome:
                 driver.wait()
                 if driver.returncode >= 0:
                     failures.append(f"death {turn}: the batch had ended before")
-            failures += [f"death {turn}: {one}" for one in _survivors(parts)]
+            failures += [f"death {turn}: {one}" for one in survivors(parts)]
             failures += [f"death {turn}: {one}" for one in batch.mark.leftovers()]
             if (doubt := batch.in_doubt()) > JOBS:
                 failures.append(f"death {turn}: {doubt} calls are in doubt, and {JOBS} ran")
         with batch.running() as driver:
             return failures + batch.finish(driver)
 
-    return _repeat(times, folder, kill_repeatedly)
+    return repeat(times, folder, killrepeatedly)
 
 
 def helper_killed(times: int, folder: Path) -> Outcome:
     """Kill keeper, guardian or worker while the driver goes on with another helper."""
 
-    def kill_repeatedly(batch: _Batch, kills: int, numbers: random.Random) -> list[str]:
+    def killrepeatedly(batch: Batch, kills: int, numbers: random.Random) -> list[str]:
         failures: list[str] = []
         dead: list[psutil.Process] = []
         with batch.running() as driver:
             for turn in range(kills):
                 before = batch.outcomes()
-                _wait_for_results(batch, driver, before["ok"] + MIN_RESULTS)
+                wait_for_results(batch, driver, before["ok"] + MIN_RESULTS)
                 before = batch.outcomes()
                 time.sleep(numbers.uniform(0, 0.05))
                 parts: list[psutil.Process] = []
@@ -197,43 +223,49 @@ def helper_killed(times: int, folder: Path) -> Outcome:
                     break
                 numbers.choice(parts).kill()
                 dead += parts
-                _wait_for_results(batch, driver, batch.outcomes()["ok"] + MIN_RESULTS)
+                wait_for_results(batch, driver, batch.outcomes()["ok"] + MIN_RESULTS)
                 lost = batch.outcomes()["unknown"] - before["unknown"]
                 if lost > JOBS:
                     failures.append(f"death {turn}: {lost} calls are unknown, and {JOBS} ran")
-            return [*failures, *batch.finish(driver), *_survivors(dead)]
+            return [*failures, *batch.finish(driver), *survivors(dead)]
 
-    return _repeat(times, folder, kill_repeatedly)
+    return repeat(times, folder, killrepeatedly)
 
 
-def _repeat(
+def repeat(
     times: int,
     folder: Path,
-    kill_repeatedly: Callable[[_Batch, int, random.Random], list[str]],
+    kill_repeatedly: Callable[[Batch, int, random.Random], list[str]],
+    backend: Where = LOCAL,
 ) -> Outcome:
     """Run as many batches as the kills need, and check each of them."""
     numbers = random.Random(SEED)
-    before = Baseline()
     project = Project(folder, shipped_system=True)
     arguments = ("-c", SCRIPT, "{mark}", "{n}", "{lines}", "{seconds}")
     project.command(TOOL, "/bin/sh", *arguments)
     failures: list[str] = []
     unknown = calls = 0
-    for first in range(0, times, KILLS_IN_A_BATCH):
-        kills = min(KILLS_IN_A_BATCH, times - first)
+    for first in range(0, times, backend.kills):
+        kills = min(backend.kills, times - first)
         place = folder / f"batch-{first}"
-        batch = _Batch(project, place, (kills + 1) * CALLS_FOR_A_KILL, numbers)
+        batch = Batch(project, place, (kills + 1) * CALLS_FOR_A_KILL, numbers, backend)
         failures += [f"{place.name}: {one}" for one in kill_repeatedly(batch, kills, numbers)]
         unknown += batch.unknown
         calls += batch.count
     note = f"{unknown} of {calls} calls are unknown, each of the others ran once"
-    return Outcome(tried=times, failures=(*failures, *before.leftovers()), note=note)
+    return Outcome(tried=times, failures=tuple(failures), note=note)
 
 
-def _wait_for_results(batch: _Batch, driver: subprocess.Popen[str], number: int) -> None:
+def without_leftovers(outcome: Outcome, before: Baseline) -> Outcome:
+    """The outcome, which fails if something is left."""
+    return replace(outcome, failures=(*outcome.failures, *before.leftovers()))
+
+
+def wait_for_results(batch: Batch, driver: subprocess.Popen[str], number: int) -> None:
     wait_until(
         lambda: batch.outcomes()["ok"] >= number or driver.poll() is not None,
         f"{number} calls have succeeded",
+        seconds=TIMEOUT_SECONDS,
     )
 
 
@@ -254,7 +286,9 @@ def _helper_of(driver: subprocess.Popen[str]) -> list[psutil.Process]:
     return []
 
 
-def _survivors(processes: list[psutil.Process]) -> list[str]:
+def survivors(processes: list[psutil.Process], seconds: float = 15) -> list[str]:
+    """A sentence for each process of a worker that does not end."""
     return wait_until_empty(
-        lambda: [f"process {one.pid} of a helper is alive" for one in processes if is_alive(one)]
+        lambda: [f"process {one.pid} of a helper is alive" for one in processes if is_alive(one)],
+        seconds,
     )

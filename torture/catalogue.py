@@ -5,6 +5,7 @@ from __future__ import annotations
 from torture import (
     bad_http,
     batch_deaths,
+    batch_ray_deaths,
     blocking_calls,
     caller_death,
     cancelling,
@@ -114,6 +115,20 @@ FAULTS = (
         what="SIGKILLs of the helper of rye batch, calls in flight",
         run=batch_deaths.helper_killed,
         quick=3,
+        long=200,
+    ),
+    Scenario(
+        name="batch-actor-killed",
+        what="SIGKILLs of the worker of a Ray node, calls in flight",
+        run=batch_ray_deaths.actor_killed,
+        quick=2,
+        long=200,
+    ),
+    Scenario(
+        name="batch-node-killed",
+        what="SIGKILLs of a Ray node, calls in flight",
+        run=batch_ray_deaths.node_killed,
+        quick=2,
         long=200,
     ),
     Scenario(

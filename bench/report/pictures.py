@@ -84,7 +84,7 @@ PICTURES = (
     Picture(
         "batch",
         "batch",
-        "A batch beside GNU parallel and Ray tasks",
+        "A batch beside GNU parallel",
         "Calls a second, from the start of the command to its end; longer is better. All have the "
         "same number of jobs at once. Each group has its own scale.",
         {"true": "A process: /bin/true", "imports": "A Python tool that imports httpx2"},

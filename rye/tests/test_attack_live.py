@@ -204,7 +204,8 @@ def test_a_process_cannot_take_over_the_call_of_another_one(project: Project) ->
             with told(listener, announcement(run_id), {"ended": ended}, announcement(later)):
                 text = wait_for(visitor, "/live", "tools/forged")
                 assert text.count("tools/forged") == 1
-                assert "began" in visitor.get(path).text
+                # An ended call has no button.
+                assert "Cancel the call" in visitor.get(path).text
 
 
 def test_markup_and_control_characters_of_a_tool_are_shown_as_text(project: Project) -> None:
@@ -221,6 +222,13 @@ def test_markup_and_control_characters_of_a_tool_are_shown_as_text(project: Proj
         )
         assert "<img src=x" not in text
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        # The stream ends at once for a page that knows other questions.
+        events = visitor.get(f"/live/{path.removeprefix('/runs/')}/events?asked=x").text
+        sent = [json.loads(line[6:]) for line in events.splitlines() if line.startswith("data: {")]
+        texts = "".join(one["text"] for one in sent)
+        assert f"{markup}\\x1b[2J" in texts
+        assert f"{markup}\\x1b]0;title\\x07\\u202e" in texts
+        assert not {"\x1b", "\x07", "\u202e"} & set(texts)
 
 
 def test_a_call_cannot_be_cancelled_without_the_token(project: Project) -> None:

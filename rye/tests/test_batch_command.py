@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,23 @@ def test_a_call_whose_helper_dies_is_unknown_for_a_program(project: Project) -> 
         "unknown",
         "the worker died; the call may or may not have run",
     )
+
+
+def test_without_ray_it_says_how_to_install_it(
+    project: Project, cli: InProcessRye, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    write_calls(project, [{"n": 1}])
+    done = cli("batch", "tools/once", "calls.jsonl", "--on", "ray")
+    assert (done.code, done.stderr) == (1, "rye: ray is not installed; pip install 'rye[ray]'\n")
+    assert not (project.user / ".ai" / "batches").exists()
+
+
+@pytest.mark.parametrize("option", [("--env", "TOKEN"), ("--insecure",)])
+def test_options_of_a_cluster_are_refused_for_this_machine(
+    project: Project, cli: InProcessRye, option: tuple[str, ...]
+) -> None:
+    write_calls(project, [{"n": 1}])
+    done = cli("batch", "tools/once", "calls.jsonl", *option)
+    assert done.code == 2
+    assert f"{option[0]} is for --on ray" in done.stderr

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from console_pages import fresh_environment, play
 from processes import is_alive, wait_until
 from ray_nodes import INSTALLED, MISSING, RayNodes
 from rye.batches.backends.ray_cluster import is_here, require_authentication
@@ -25,13 +28,14 @@ pytestmark = [
     pytest.mark.xdist_group("ray"),
 ]
 
+PAGE = Path(__file__).parents[2] / "docs" / "batch-ray.md"
 # Writes its pid to a file of its own, so that a second run would be seen.
 ONCE = 'echo "$$" >> "$1/$2"; [ "$2" -ge "$3" ] || sleep 600; echo "did $2"'
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[RayNodes]:
-    with RayNodes(2, env={"OF_THE_RAYLET": "leaked"}) as nodes:
+    with RayNodes(2, env={"OF_THE_RAYLET": "leaked"}, dashboard=True) as nodes:
         yield nodes
 
 
@@ -218,14 +222,156 @@ def test_only_an_address_of_this_machine_is_here() -> None:
     assert not is_here("192.0.2.1")
 
 
-def test_without_a_cluster_it_says_how_to_start_one(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (
+            "ray://192.0.2.1:1",
+            (
+                "RAY_ADDRESS=ray://192.0.2.1:1 is the address of a Ray Client, which rye does not "
+                "use; run it on the cluster: ray job submit -- rye batch … --on ray"
+            ),
+        ),
+        (
+            "127.0.0.1:1",
+            (
+                "the Ray cluster at 127.0.0.1:1 cannot be reached: connection refused; "
+                "check RAY_ADDRESS, and that the cluster runs"
+            ),
+        ),
+        ("head", "RAY_ADDRESS=head is not an address of a cluster; set it to HOST:PORT"),
+    ],
+)
+def test_without_a_cluster_it_says_what_to_do(project: Project, address: str, message: str) -> None:
     write_calls(project, 1)
     done = rye(
         "batch", "tools/once", "calls.jsonl", "--on", "ray",
-        cwd=project.path, user=project.user, env={"RAY_ADDRESS": "ray://192.0.2.1:1"},
+        cwd=project.path, user=project.user, env={"RAY_ADDRESS": address},
     )  # fmt: skip
-    assert done.code == 1
-    assert done.stderr == (
-        "rye: RAY_ADDRESS=ray://192.0.2.1:1 is the address of a Ray Client, which rye does not "
-        "use; run it on the cluster: ray job submit -- rye batch … --on ray\n"
+    assert (done.code, done.stderr) == (1, f"rye: {message}\n")
+
+
+def test_a_secret_is_neither_in_the_logs_of_ray_nor_left_on_a_node(
+    project: Project, nodes: RayNodes, tmp_path: Path
+) -> None:
+    project.command(
+        "tools/secret", "/bin/sh", "-c", 'printf "%s" "$1$TOKEN" | wc -c; pwd', "sh", "{pin}",
+        permissions={"env": ["TOKEN"], "run": ["/usr/bin/wc"]},
+    )  # fmt: skip
+    secrets = {"pin": "pin-4711-secret", "TOKEN": "token-0815-secret", "OTHER": "other-1234-secret"}
+    (project.path / "calls.jsonl").write_text(json.dumps({"pin": secrets["pin"]}) + "\n")
+    (project.path / ".env").write_text("OTHER=other-1234-secret\n")
+    done = command(
+        project, nodes, "tools/secret", "calls.jsonl", "--on", "ray", "--dir", str(tmp_path / "b"),
+        "--env", "TOKEN", TOKEN=secrets["TOKEN"], OTHER=secrets["OTHER"],
+    )  # fmt: skip
+    assert done.code == 0, done.stdout
+    length, folder = results(tmp_path / "b")[0]["data"]["stdout"].split()
+    assert int(length) == len(secrets["pin"] + secrets["TOKEN"])
+    wait_until(lambda: not Path(folder).exists(), "the folder of the worker is removed")
+    for path in nodes.session.rglob("*"):
+        if path.is_file():
+            text = path.read_bytes()
+            assert not any(value.encode() in text for value in secrets.values()), path
+
+
+def test_a_module_in_the_project_is_not_imported_by_workers(
+    project: Project, nodes: RayNodes, tmp_path: Path
+) -> None:
+    for name in ("httpx2", "lilux", "psutil", "rye", "sitecustomize", "yaml"):
+        marker = f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r})"
+        (project.path / f"{name}.py").write_text(f"{marker}\nraise ImportError({name!r})\n")
+    write_calls(project, 2)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("rye"), "batch", "tools/once", "calls.jsonl",
+         "--on", "ray", "--dir", tmp_path / "b"],
+        cwd=project.path,
+        env=environment(project.user, nodes.environ),
+        capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "imported").exists()
+
+
+def test_the_working_directory_is_not_sent_below_uv_run(
+    project: Project, nodes: RayNodes, tmp_path: Path
+) -> None:
+    write_calls(project, 2)
+    (project.path / ".env").write_text("TOKEN=secret\n")
+    # A shell that looks like `uv run` runs the script `run`.
+    uv = tmp_path / "uv"
+    uv.symlink_to("/bin/sh")
+    line = [*COMMAND, "batch", "tools/once", "calls.jsonl", "--on", "ray", "--dir", tmp_path / "b"]
+    (project.path / "run").write_text(f"{shlex.join(map(str, line))}\nexit $?\n")
+    done = subprocess.run(
+        [uv, "run"],
+        cwd=project.path,
+        env=environment(project.user, nodes.environ),
+        capture_output=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
+    logs = [path for path in nodes.session.rglob("*") if path.is_file()]
+    assert not any(b"_ray_pkg_" in path.read_bytes() for path in logs)
+
+
+def test_python_gets_the_results_of_the_cluster(project: Project, nodes: RayNodes) -> None:
+    script = (
+        "import asyncio, rye\n"
+        "async def main():\n"
+        "    calls = ({'ran': '../ran', 'n': n, 'slow': 0} for n in range(8))\n"
+        "    async for one in rye.batch('tools/once', calls, backend='ray', jobs=4):\n"
+        "        print(one.line, one.outcome, one.error)\n"
+        "asyncio.run(main())\n"
+    ).replace("../ran", str(project.path.parent / "ran"))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=project.path,
+        env=environment(project.user, nodes.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert sorted(done.stdout.splitlines()) == [f"{n} ok None" for n in range(1, 9)], done.stderr
+    assert len(ran(project)) == 8
+
+
+def test_a_tool_that_has_changed_runs_as_it_was(
+    project: Project, nodes: RayNodes, tmp_path: Path
+) -> None:
+    write_calls(project, 20, slow=4)
+    with started(project, nodes, tmp_path / "b") as process:
+        process.kill()
+    project.command("tools/once", "/bin/sh", "-c", "exit 3")
+    resumed = command(project, nodes, "resume", str(tmp_path / "b"), "--on", "ray")
+    assert "tools/once has changed meanwhile" in resumed.stderr
+    counted = Counter(one["outcome"] for one in results(tmp_path / "b"))
+    assert counted == {"ok": 16, "unknown": 4}
+
+
+def test_a_job_of_the_cluster_runs_a_batch(
+    project: Project, nodes: RayNodes, tmp_path: Path
+) -> None:
+    write_calls(project, 4)
+    line = [*COMMAND, "batch", "tools/once", "calls.jsonl", "--on", "ray", "--dir", tmp_path / "b"]
+    script = f"cd {project.path} && {shlex.join(map(str, line))}"
+    done = subprocess.run(
+        [Path(sys.executable).with_name("ray"), "job", "submit", "--address", nodes.dashboard, "--",
+         "env", f"HOME={project.user}", f"USER_SPACE={project.user}", "sh", "-c", script],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "4 of 4 calls have a result (4 ok)\n" in done.stdout
+    assert len(results(tmp_path / "b")) == 4
+
+
+def test_every_command_of_the_page_about_ray_prints_what_it_shows(
+    nodes: RayNodes, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    environ = fresh_environment(tmp_path / "home", Path(sys.executable).parent)
+    assert play(PAGE, tmp_path / "work", {**environ, **nodes.environ}) > 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from live_session import SLOW, command, entries, live_run, wait_for
 from mcp_session import HANDSHAKE, over_stdio
 from processes import wait_until
 from rye.errors import CancelledOnPageError
+from rye.live.folder import connect, open_folder
+from rye.live.post import Post
+from rye.recording.run_ids import new_run_id
 from rye_project import Project, says
 from ui_session import Visitor, served_page
 
@@ -242,3 +246,44 @@ def test_a_batch_is_shown_with_its_progress_and_stopped_on_the_page(project: Pro
         assert "cancelled on the page of `rye ui`" in errors
         wait_for(visitor, path, "cancelled")
     assert entries(project) == []
+
+
+class StartingCall:
+    """A call whose tool does not run yet: a look at it finds nothing, and calls nobody."""
+
+    run_id = new_run_id(1_800_000_000_000)
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def described(self) -> dict[str, Any]:
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def look(self, on_sight: Any, stdout_from: int, stderr_from: int, limit: int) -> bool:
+        self.looks += 1
+        return True
+
+    def cancel(self) -> str:
+        return ""
+
+    def answer(self, question: str, answer: Any) -> str:
+        return ""
+
+
+def test_a_look_that_finds_nothing_is_repeated(project: Project) -> None:
+    """Otherwise the output of a tool that was looked at too early would never be shown."""
+    post, call = Post(project.user), StartingCall()
+    folder = open_folder(project.user, create=False)
+    assert folder is not None
+    connection = connect(folder, entries(project)[0].name)
+    assert connection is not None
+    with connection:
+        post.add(call)
+        for _ in range(3):
+            post.serve()
+    post.close()
+    os.close(folder)
+    assert call.looks == 3

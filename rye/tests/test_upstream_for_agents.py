@@ -71,9 +71,15 @@ def test_an_agent_gets_the_content_types_of_the_server(world: World, cli: InProc
 
 
 def test_text_and_files_of_a_server_are_bounded(world: World, cli: InProcessRye) -> None:
-    world.offer("long", "large", "wrong")
+    names = ("long", "large", "wrong", "many", "object")
+    world.offer(*names)
     import_demo(cli, world)
-    long, large, wrong = call(world.project, "demo/long", "demo/large", "demo/wrong")
+    results = call(world.project, *[f"demo/{name}" for name in names])
+    assert max(len(one.model_dump_json()) for one in results if one is not results[1]) < 60_000
+    long, large, wrong, many, unshown = results
+    assert many.content[-1].type == "resource_link"
+    assert sum(len(one.text) for one in many.content if isinstance(one, TextContent)) < 25_000
+    assert (text_of(unshown), unshown.structured_content) == ("short", None)
     for result in (long, wrong):
         assert isinstance(result.content[0], TextContent)
         assert len(result.content[0].text) <= 24_000

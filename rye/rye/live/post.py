@@ -74,7 +74,6 @@ class Post:
             raise PermissionError("the folder of calls under way cannot be used")
         self._pages: list[_Page] = []
         self._calls: dict[str, LiveCall] = {}
-        self._looking: set[str] = set()
         self._totals: dict[str, list[int]] = {}
         """The sizes of the streams of a call at the last look."""
         try:
@@ -97,7 +96,6 @@ class Post:
         """Say that a call has ended; ``output`` is all of it, if nothing of it was left out."""
         if self._calls.pop(call.run_id, None) is None:
             return
-        self._looking.discard(call.run_id)
         self._totals.pop(call.run_id, None)
         for page in self._pages:
             at = page.seen.pop(call.run_id, [0, 0])
@@ -197,8 +195,6 @@ class Post:
             if page.states.get(call.run_id) != state:
                 page.states[call.run_id] = state
                 page.outgoing += line_of({"state": {"run": call.run_id, **state}})
-        if call.run_id in self._looking:
-            return
         seen = [page.seen.get(call.run_id, [0, 0]) for page in self._pages]
         at = [min(positions) for positions in zip(*seen, strict=True)]
         totals = self._totals.get(call.run_id, at)
@@ -207,11 +203,10 @@ class Post:
             -_AT_ONCE if total - position > _MAX_BEHIND else position
             for position, total in zip(at, totals, strict=True)
         ]
-        if call.look(partial(self._saw, call.run_id), start[0], start[1], _AT_ONCE):
-            self._looking.add(call.run_id)
+        # False while the last look is not answered; one that finds nothing calls nobody.
+        call.look(partial(self._saw, call.run_id), start[0], start[1], _AT_ONCE)
 
     def _saw(self, run_id: str, sight: Any) -> None:
-        self._looking.discard(run_id)
         if run_id not in self._calls:
             return
         self._totals[run_id] = [sight.stdout.total, sight.stderr.total]

@@ -97,19 +97,27 @@ class Presenter:
     ) -> CallToolResult:
         """All texts of the blocks share the budget, also those of embedded files."""
         content: list[Content] = []
+        rest: list[str] = []
+        if structured is not None and len(_json_text(structured)) > budget:
+            structured = None
         for one in blocks:
             text = _text_in(one)
-            if text is None:
+            if isinstance(one, ResourceLink) and version in _WITHOUT_LINKS:
+                text = one.uri
+            if text is None or (len(text) <= budget and isinstance(one, EmbeddedResource)):
                 content.append(one)
-                continue
-            fitted = fit(Text(stdout=text), max(budget, MIN_BUDGET), self._outputs)
-            budget -= len(fitted.text)
-            if fitted.is_cut:
-                structured = None
-            if fitted.is_cut or isinstance(one, TextContent):
-                content += self._texts(fitted, version)
+                budget -= len(text or "")
+            elif len(text) > budget and budget < MIN_BUDGET:
+                rest.append(text)
             else:
-                content.append(one)
+                fitted = fit(Text(stdout=text), budget, self._outputs)
+                budget -= len(fitted.text)
+                structured = None if fitted.is_cut else structured
+                content += self._texts(fitted, version)
+        if rest:
+            content += self._texts(
+                fit(Text(stdout="\n".join(rest)), MIN_BUDGET, self._outputs), version
+            )
         return CallToolResult(
             content=content, structured_content=_encodable(structured), is_error=False
         )

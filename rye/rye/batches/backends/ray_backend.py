@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 import rye
 from rye.batches.backends import WorkerLost
 from rye.batches.backends.ray_cluster import ClusterNode, connect, load_ray
-from rye.batches.backends.ray_records import WorkerRecords
+from rye.batches.backends.ray_records import WorkerRecords, checked_result
 from rye.batches.backends.ray_shipment import chosen, pack
 from rye.batches.backends.ray_worker import RayWorker
 from rye.batches.backends.slots import Slots
 from rye.batches.records import BatchResult, Call
 from rye.errors import ClosureError, ClusterError
 from rye.executor.run.execute import PrimitiveExecutor
+from rye.recording.run_ids import new_run_id
 
 if TYPE_CHECKING:
     from rye.context import Context
@@ -61,7 +63,7 @@ class RayBackend:
         self._connected = False
         self._nodes: list[_Node] = []
         self._slots: Slots[_Node] = Slots({})
-        self._records = WorkerRecords(context)
+        self._records: WorkerRecords | None = None
 
     async def open(self) -> None:
         """Verify the tool here, connect, and verify it again on every node."""
@@ -73,14 +75,20 @@ class RayBackend:
         shipment = pack(self.verified, self._context)
         variables = chosen(self.verified, self._env, self._context)
         ray = load_ray()
+        # A program that uses Ray itself keeps its connection.
+        self._connected = not ray.is_initialized()
         found = connect(insecure=self._insecure)
-        self._connected = True
+        records = WorkerRecords(self._context, shipment.item_id, shipment.closure)
+        self._records = records
         self._nodes = [
-            _Node(ray, one, self._records, self._lose) for one in found[: self._jobs or len(found)]
+            _Node(ray, one, records, self._lose) for one in found[: self._jobs or len(found)]
         ]
         reference = ray.put(shipment)
         await asyncio.gather(
-            *(node.open(reference, variables, self._timeout) for node in self._nodes)
+            *(
+                node.open(reference, shipment.closure, variables, self._timeout)
+                for node in self._nodes
+            )
         )
         living = [node for node in self._nodes if not node.lost]
         if not living:
@@ -111,7 +119,8 @@ class RayBackend:
         """End everything on all nodes."""
         nodes, self._nodes = self._nodes, []
         await asyncio.gather(*(node.close() for node in nodes))
-        self._records.close()
+        if self._records is not None:
+            self._records.close()
         if self._connected:
             self._connected = False
             load_ray().shutdown()
@@ -137,7 +146,8 @@ class _Node:
         self._ray = ray
         self._records = records
         self._on_lost = on_lost
-        self._waiting: dict[int, asyncio.Future[BatchResult]] = {}
+        self._waiting: dict[int, tuple[Call, str, asyncio.Future[BatchResult]]] = {}
+        """Line → the call, the id of its run, and who waits for its result."""
         self._outbox: list[tuple[Any, ...]] = []
         self._exchanges = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -153,7 +163,13 @@ class _Node:
             .remote()
         )
 
-    async def open(self, shipment: Any, variables: dict[str, str], timeout: float | None) -> None:  # noqa: ASYNC109 - of each call
+    async def open(
+        self,
+        shipment: Any,
+        closure: str,
+        variables: dict[str, str],
+        timeout: float | None,  # noqa: ASYNC109 - of each call
+    ) -> None:
         """Raises a ``RyeError`` if the node refuses the tool; one that is gone is lost.
 
         A cluster lists a node for some seconds after its death.
@@ -168,7 +184,7 @@ class _Node:
                         f"node {self.host} has {name} {about[name]}, and this machine {version}",
                         hint=f"install {name} {version} there",
                     )
-            fault = await self._actor.open.remote(shipment, variables, timeout)
+            found = await self._actor.open.remote(shipment, variables, timeout)
         except (self._ray.exceptions.RayError, TimeoutError) as error:
             if "No module named 'rye'" in str(error):
                 raise ClusterError(
@@ -177,14 +193,21 @@ class _Node:
                 ) from None
             self._lose()
             return
-        if fault is not None:
-            raise _refusal(self.host, *fault)
+        if not isinstance(found, str):
+            raise _refusal(self.host, *found)
+        if found != closure:
+            raise ClosureError(
+                f"node {self.host} verified another closure: {found[:12]}, not {closure[:12]}",
+                hint="look at that node, and leave it out of the cluster",
+            )
 
     def hand_over(self, call: Call) -> asyncio.Future[BatchResult]:
         """Send the call with the next message."""
         future: asyncio.Future[BatchResult] = asyncio.get_running_loop().create_future()
-        self._waiting[call.line] = future
-        self._outbox.append(tuple(call))
+        # The id is made here: a worker cannot report a run under the id of another one.
+        run_id = new_run_id(time.time_ns() // 1_000_000)
+        self._waiting[call.line] = (call, run_id, future)
+        self._outbox.append((*call, run_id))
         self._schedule()
         return future
 
@@ -224,12 +247,25 @@ class _Node:
             self._lose()
             return
         self._exchanges -= 1
-        for fields, record in answers:
-            result = self._records.keep(BatchResult(*fields), record, self.host)
-            future = self._waiting.get(result.line)
-            if future is not None and not future.done():
-                future.set_result(result)
+        try:
+            for fields, record in answers:
+                self._accept(fields, record)
+        except WorkerLost:
+            self._lose()
+            return
         self._schedule()
+
+    def _accept(self, fields: Sequence[Any], record: bytes | None) -> None:
+        """Take a result. Raises :class:`WorkerLost` if it is not that of the call."""
+        # A call that was cancelled may have ended before.
+        waiting = self._waiting.get(fields[0])
+        if waiting is None:
+            return
+        call, run_id, future = waiting
+        result = checked_result(fields, call, run_id)
+        result = self._records.keep(result, record, self.host)
+        if not future.done():
+            future.set_result(result)
 
     def _lose(self) -> None:
         if self.lost:
@@ -237,7 +273,7 @@ class _Node:
         self.lost = True
         self._on_lost(self)
         self._kill()
-        for future in self._waiting.values():
+        for _, _, future in self._waiting.values():
             if not future.done():
                 future.set_exception(WorkerLost)
 

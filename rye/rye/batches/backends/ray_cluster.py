@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from rye.errors import ClusterError
 
 _PROBE_SECONDS = 30.0
+_REACH_SECONDS = 10.0
+_MAX_PORT = 65535
 # Asks the head for something without a token; exits with 0 only if it answers.
 _PROBE = """
 import sys
@@ -45,11 +47,37 @@ def load_ray() -> Any:
 def connect(*, insecure: bool) -> list[ClusterNode]:
     """Connect to ``RAY_ADDRESS``, or to the cluster of this machine; returns its nodes.
 
+    A program that is connected already stays so.
+
     Raises :class:`ClusterError` if there is none, if it does not fit to this program, or if it
     needs no authentication, is not on this machine, and ``insecure`` is false.
     """
     ray = load_ray()
-    address = os.environ.get("RAY_ADDRESS") or "auto"
+    connected = ray.is_initialized()
+    if not connected:
+        _join(ray, os.environ.get("RAY_ADDRESS") or "auto")
+    try:
+        nodes = [
+            ClusterNode(
+                one["NodeID"],
+                one["NodeManagerAddress"],
+                int(one["Resources"].get("CPU", 0)),
+            )
+            for one in ray.nodes()
+            if one["Alive"]
+        ]
+        if not insecure:
+            gcs = ray.get_runtime_context().gcs_address
+            require_authentication(gcs, [one.address for one in nodes])
+    except BaseException:
+        if not connected:
+            ray.shutdown()
+        raise
+    # A head without processors is there to schedule, not to work.
+    return [one for one in nodes if one.cpus > 0] or nodes
+
+
+def _join(ray: Any, address: str) -> None:
     if address.startswith("ray://"):
         raise ClusterError(
             f"RAY_ADDRESS={address} is the address of a Ray Client, which rye does not use",
@@ -57,6 +85,8 @@ def connect(*, insecure: bool) -> list[ClusterNode]:
         )
     if address == "local":
         address = "auto"
+    if address != "auto":
+        _reach(address)
     try:
         # Workers search the driver's directory for modules first, and a project is not trusted.
         with contextlib.chdir("/"):
@@ -75,24 +105,19 @@ def connect(*, insecure: bool) -> list[ClusterNode]:
                 hint=f"install ray {ray.__version__} and Python {platform.python_version()} there",
             ) from None
         raise _no_cluster(address, error) from None
+
+
+def _reach(address: str) -> None:
+    """Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
+        raise ClusterError(
+            f"RAY_ADDRESS={address} is not an address of a cluster", hint="set it to HOST:PORT"
+        )
     try:
-        nodes = [
-            ClusterNode(
-                one["NodeID"],
-                one["NodeManagerAddress"],
-                int(one["Resources"].get("CPU", 0)),
-            )
-            for one in ray.nodes()
-            if one["Alive"]
-        ]
-        if not insecure:
-            gcs = ray.get_runtime_context().gcs_address
-            require_authentication(gcs, [one.address for one in nodes])
-    except BaseException:
-        ray.shutdown()
-        raise
-    # A head without processors is there to schedule, not to work.
-    return [one for one in nodes if one.cpus > 0] or nodes
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
+    except OSError as error:
+        raise _no_cluster(address, error) from None
 
 
 def require_authentication(head: str, addresses: Iterable[str]) -> None:
@@ -152,5 +177,6 @@ def _no_cluster(address: str, error: Exception) -> ClusterError:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = (error.strerror or "").lower() if isinstance(error, OSError) else ""
+    lines = [line.strip() for line in (text or str(error)).splitlines() if line.strip()]
     return lines[0].rstrip(".:;") if lines else type(error).__name__

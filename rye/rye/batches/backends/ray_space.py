@@ -73,11 +73,11 @@ class WorkerSpace:
         for place, (blob, executable) in shipment.files.items():
             self._write(place, shipment.blobs[blob], executable)
         store = TrustStore(operator)
-        for fingerprint, (blob, owner) in shipment.keys.items():
-            key = shipment.blobs[blob]
-            _admit(store, fingerprint, key, pinned=pinned, host=host)
-            text = render_trusted_key(trusted_key(key, owner, time_now()))
-            (self.root / f"user/.ai/trusted_keys/{fingerprint}.toml").write_bytes(text)
+        for blob, owner in shipment.keys.values():
+            key = trusted_key(shipment.blobs[blob], owner, time_now())
+            _admit(store, key.fingerprint, key.public_key, pinned=pinned, host=host)
+            entry = self.root / f"user/.ai/trusted_keys/{key.fingerprint}.toml"
+            entry.write_bytes(render_trusted_key(key))
         config = {"permissions": settings["permissions"]} if "permissions" in settings else {}
         (self.root / "user/.ai" / CONFIG_NAME).write_text(json.dumps(config))
         # Beside the interpreter, as Ray found it, and where systems have their programs.
@@ -92,8 +92,10 @@ class WorkerSpace:
 
     def _write(self, place: str, data: bytes, executable: bool) -> None:
         space, _, rest = place.partition("/")
-        parts = rest.split("/")
-        if space not in ("project", "user") or not {"", ".", ".."}.isdisjoint(parts):
+        folder, *parts = rest.split("/")
+        # Beside the tools are the keys and settings that decide what may run.
+        known = space in ("project", "user") and folder == "tools"
+        if not known or not parts or not {"", ".", ".."}.isdisjoint(parts):
             raise ClosureError(f"{place!r} is not a place for a file", hint="update rye")
         target = self.root / space / ".ai" / rest
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

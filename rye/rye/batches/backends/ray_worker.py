@@ -56,8 +56,8 @@ class RayWorker:
         shipment: Shipment,
         variables: Mapping[str, str],
         timeout: float | None,  # noqa: ASYNC109 - of each call
-    ) -> tuple[str, str, str] | None:
-        """Verify the tool here; returns the type, reason and hint of an error, or ``None``."""
+    ) -> tuple[str, str, str] | str:
+        """Verify the tool here; returns its digest, or the type, reason and hint of an error."""
         try:
             context = self._space.fill(shipment, variables, socket.gethostname())
             self._executor = PrimitiveExecutor(context=context, spool=self._records)
@@ -71,7 +71,7 @@ class RayWorker:
         except RyeError as error:
             return type(error).__name__, error.reason, error.hint
         self._timeout = timeout
-        return None
+        return self._verified.closure.digest
 
     async def exchange(self, calls: Sequence[tuple[Any, ...]]) -> list[Answer]:
         """Start the calls, and return what has ended; waits until something has.
@@ -79,9 +79,9 @@ class RayWorker:
         An exchange that waits returns when the next one arrives.
         """
         self._news.set()
-        for fields in calls:
+        for *fields, run_id in calls:
             call = Call(*fields)
-            self._running[call.line] = asyncio.create_task(self._run(call))
+            self._running[call.line] = asyncio.create_task(self._run(call, run_id))
         if not self._ended:
             news = self._news = asyncio.Event()
             await news.wait()
@@ -105,7 +105,7 @@ class RayWorker:
             await self._executor.aclose()
         self._space.close()
 
-    async def _run(self, call: Call) -> None:
+    async def _run(self, call: Call, run_id: str) -> None:
         assert self._executor is not None  # noqa: S101 - it was opened
         assert self._verified is not None  # noqa: S101 - as above
         try:
@@ -116,6 +116,7 @@ class RayWorker:
                 timeout=self._timeout,
                 caller=Caller(kind="batch"),
                 verified=self._verified,
+                run_id=run_id,
             )
             answer = result_of(call, result)
             self._ended.append((tuple(answer), self._records.take(answer.run_id)))

@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,12 @@ def _on_cluster(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _check_cluster(options: Mapping[str, Any]) -> None:
+    for name in ("env", "insecure"):
+        if options.get(name) and options.get("on") != "ray":
+            raise click.UsageError(f"--{name} is for --on ray")
 
 
 @click.group(cls=_Batch, options_metavar="", subcommand_metavar="TOOL [CALLS] [OPTIONS]")
@@ -147,6 +153,8 @@ def run(
     if out is not None and calls is not None and out.exists() and out.samefile(calls):
         raise click.UsageError("--out is the file of the calls; choose another")
 
+    _check_cluster(options)
+
     async def body() -> Summary:
         backend = backend_of(item_id, context, options)
         try:
@@ -193,6 +201,7 @@ def resume(
         # Accepted for the cluster of then, which need not be this one.
         "insecure": cluster["insecure"],
     }
+    _check_cluster(options)
     where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
 
     async def body() -> Summary:

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:ji4vVZNLnNbBV6sQu1-pfTxwL8gBGl7nobWrVjlqNTm6y8Af35QeRoRwFwYoRQwuhw8JSkhyLzgQmtGnVMr9CQ==:d0785853f2337252
+# rye:signed:20261118T124739Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:jWfE9hflQ8zfET52_0ds6ApfJMVgoQL5JQ4GPL8afg-cbqE4KswASWextf7Ahb7vpVav3h_viZedVA1h0gRTAw==:d3ecd3f3a3d9689b
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:uCnP9TSNt31fWvx5F1khgbkc26BgMlb7ceh_Bdxb6ayn5jfBMUBymms47TzbzxGXLM9BITlXf9m5TfVPrWZCBw==:d0785853f2337252
+# rye:signed:20261118T124739Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:-S2wJbRHXygaJdbWyhlcgOOqkU0reKE5cCmRrtANewZm0wkeeTTsn-VyCuovEUmvKtGcXqtM2OPEjTiOQ-g9Bw==:d3ecd3f3a3d9689b
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,4 @@
-// rye:signed:20261118T032744Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:tyl3ImG0wnYY1H1FaNZ3o6tQP1o-UdgLueg0tue8O0zYKnobeleoQgC3f6WGEGs_D0VCCXqKYYCLmxen5HSnAQ==:d0785853f2337252
+// rye:signed:20261118T124739Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:W565Mns-5iwG-vqSa_P-nb3TwUqewTTsoTplMqeAZ9lP9uxhYNjl8lwbBHt2a7XcjV9Wd9d1fYFRapObd5s5BQ==:d3ecd3f3a3d9689b
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-// rye:signed:20261118T032744Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:tldZQe6u68OvfzwJjvVbIR5NGfh-264CVzcXYKLtcItg1N_tDOYt9WKpuaN4D-toDk4PaXcrPjf5JssTdr5xDg==:d0785853f2337252
+// rye:signed:20261118T124739Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:ct1urnZpl6OkuCGGCvY3rSR3FmsKuZ0yb4gHzNJ3DarFpsy36_XioC0FIffvvUtopPMvw3HJY-txehKCIH7eDQ==:d3ecd3f3a3d9689b
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

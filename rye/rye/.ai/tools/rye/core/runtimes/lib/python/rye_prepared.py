@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:05733656748d945061b285948520d1b20146caf93b07ac7bea0179735b77ca1f:CW0KBtOKaX1pR4PLWvkd3R8_MannY8uVPXZKBit8_qVYjUnUHlSFeI1j4ps2fMySaaxZjzRA-3cbI9fMIiUkDA==:d0785853f2337252
+# rye:signed:20261118T124739Z:f3231c40f4d940475a3ce5c66bc9c43cb0eccc402b2c0e3b80f30e5bc895d8c4:_Ap-EiGei_83ACT6PQmskwMjklD3x-wX2XunlvMqeth1hzS8cpE-BSc1POHnzg_TrMouF5eKxHjHZE2NZHcsBA==:d3ecd3f3a3d9689b
 """Become a prepared process: load a tool once, then fork for each call.
 
 ``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.
@@ -11,7 +11,7 @@ and waits for the answer before it runs anything, so a call that could not start
 A copy is made with ``CLONE_PARENT``: it is a child of ``lilux-proc``, not of this process.
 """
 
-# ruff: noqa: PTH112, PTH208 - pathlib would add to every prepared process
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH208 - pathlib would add to every prepared process
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import ctypes
 import gc
 import json
 import os
+import random
 import socket
 import sys
 
@@ -52,6 +53,7 @@ _MAX_PACKET = 128 * 1024
 _MAX_DESCRIPTORS = 6
 _NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2, "channel": 3}
 _MAX_PROBED = 4096
+_MAX_REPORT = 60_000
 
 
 class Unfit(Exception):  # noqa: N818 - a fact about a tool
@@ -65,19 +67,24 @@ def prepare(load: Callable[[], Any]) -> Any:
     private = [os.environ[name] for name in names if os.environ.get(name)]
     report = os.dup(1)
     try:
-        clone = _Clone()
+        clone, generators, surroundings = _Clone(), _Generators(), _Surroundings()
         tool = _load_quietly(load, private)
+        generators.loaded()
+        surroundings.loaded(private)
+        gc.collect()
+        # The collector would write to the memory that all copies share.
+        gc.freeze()
+        ready = {"pid": os.getpid(), "memory": _memory(), "paths": _imported_from()}
+        line = json.dumps(ready).encode()
+        if len(line) > _MAX_REPORT:
+            raise Unfit("it imports too many files that are not installed")
     except Unfit as reason:
         os.write(report, json.dumps({"cold": str(reason)}).encode() + b"\n")
         os._exit(0)
-    gc.collect()
-    # The collector would write to the memory that all copies share.
-    gc.freeze()
-    folders = [path for path in sys.path if os.path.isdir(path)]
-    ready = {"pid": os.getpid(), "memory": _memory(), "folders": folders}
-    os.write(report, json.dumps(ready).encode() + b"\n")
+    os.write(report, line + b"\n")
     os.close(report)
-    _serve(control, clone)
+    _serve(control, clone, surroundings)
+    generators.seed()
     return tool
 
 
@@ -184,6 +191,26 @@ def _descriptors() -> set[int]:
     return found
 
 
+def _imported_from() -> list[str]:
+    """The folders that modules are imported from, and each module that is not installed.
+
+    Installing something changes a folder of packages. A module elsewhere, such as one of a project
+    that is installed as editable, is changed by whoever works on it.
+    """
+    found = [path for path in sys.path if os.path.isdir(path)]
+    standard, library = os.path.dirname(os.__file__), os.path.dirname(os.path.abspath(__file__))
+    known = (os.path.join(standard, ""), os.path.join(os.path.dirname(library), ""))
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and not path.startswith(known) and not _is_installed(path):
+            found.append(path)
+    return found
+
+
+def _is_installed(path: str) -> bool:
+    return "/site-packages/" in path or "/dist-packages/" in path
+
+
 def _memory() -> int:
     """The bytes of this process; those that it shares with n others count as 1/n, if known."""
     try:
@@ -196,6 +223,84 @@ def _memory() -> int:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class _Surroundings:
+    """The environment and the working directory of a call, with what the import changes of them."""
+
+    def __init__(self) -> None:
+        self._given, self._folder, self._moved = dict(os.environ), _working_directory(), False
+
+    def loaded(self, private: list[str]) -> None:
+        """The tool is imported. Raises :class:`Unfit`."""
+        folder = _working_directory()
+        self._moved = folder != self._folder
+        kept = [value for name, value in os.environ.items() if value != self._given.get(name)]
+        if self._moved:
+            kept.append(folder)
+        if any(one in value for one in private for value in kept):
+            raise Unfit("it keeps the path of its private folder when it is imported")
+
+    def enter(self, folder: str, environment: dict[str, str]) -> None:
+        """Do in a copy what a cold call does before the import, except for what that changed."""
+        if folder and not self._moved:
+            os.chdir(folder)
+        for name in {*self._given, *environment}:
+            before, now = self._given.get(name), environment.get(name)
+            if before == now or os.environ.get(name) != before:
+                continue
+            if now is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = now
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+class _Generators:
+    """The generators of ``random``: a copy gets other numbers, unless the tool chose the seed."""
+
+    def __init__(self) -> None:
+        """Note from now on who seeds a generator."""
+        shared = random._inst  # type: ignore[attr-defined]
+        found: dict[int, random.Random] = {id(shared): shared}
+        seed = random.Random.seed
+
+        def noting_seed(one: random.Random, a: Any = None, version: int = 2) -> None:
+            seed(one, a, version)
+            if a is None:
+                found[id(one)] = one
+            else:
+                found.pop(id(one), None)
+
+        self._shared, self._found, self._seed, self._state = shared, found, seed, None
+        self._replace(noting_seed)
+
+    def loaded(self) -> None:
+        """The tool is imported."""
+        self._replace(self._seed)
+        if self._found.pop(id(self._shared), None) is None:
+            self._state = self._shared.getstate()
+
+    def seed(self) -> None:
+        """Called in a copy, in which Python has just seeded the shared generator."""
+        for one in self._found.values():
+            self._seed(one)
+        if self._state is not None:
+            self._shared.setstate(self._state)
+        # Python has no such hook for numpy's global generator.
+        numpy = sys.modules.get("numpy.random")
+        if numpy is not None:
+            numpy.seed()  # type: ignore[attr-defined]
+
+    def _replace(self, seed: Callable[..., None]) -> None:
+        random.Random.seed = seed  # type: ignore[method-assign]
+        random.seed = self._shared.seed
 
 
 class _Clone:
@@ -240,7 +345,7 @@ class _Clone:
         self.libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
-def _serve(control: socket.socket, clone: _Clone) -> None:
+def _serve(control: socket.socket, clone: _Clone, surroundings: _Surroundings) -> None:
     """Make copies for ever; return in each of them when its call begins."""
     while True:
         packet, fds, _, _ = socket.recv_fds(control, _MAX_PACKET, _MAX_DESCRIPTORS)
@@ -249,7 +354,7 @@ def _serve(control: socket.socket, clone: _Clone) -> None:
         if clone() == 0:
             try:
                 control.close()
-                _become(packet, fds, clone)
+                _become(packet, fds, clone, surroundings)
             except BaseException:  # noqa: BLE001 - nobody may see a copy that has not begun
                 os._exit(1)
             return
@@ -257,7 +362,7 @@ def _serve(control: socket.socket, clone: _Clone) -> None:
             os.close(fd)
 
 
-def _become(packet: bytes, fds: list[int], clone: _Clone) -> None:
+def _become(packet: bytes, fds: list[int], clone: _Clone, surroundings: _Surroundings) -> None:
     names, count, *strings = packet.split(b"\0")[:-1]
     given = dict(zip(names.decode().split(), fds))  # noqa: B905 - not in Python 3.9
     cwd, environment = strings[int(count)], strings[int(count) + 1 :]
@@ -267,10 +372,9 @@ def _become(packet: bytes, fds: list[int], clone: _Clone) -> None:
     for name, number in _NUMBERS.items():
         if name in given:
             os.dup2(given[name], number)
-    if cwd:
-        os.chdir(cwd)
-    _set_environment(environment)
-    _seed()
+    surroundings.enter(
+        os.fsdecode(cwd), dict(os.fsdecode(one).split("=", 1) for one in environment)
+    )
     call = socket.socket(fileno=given.pop("call"))
     for fd in given.values():
         os.close(fd)
@@ -278,19 +382,3 @@ def _become(packet: bytes, fds: list[int], clone: _Clone) -> None:
     if call.recv(1) != b"\1":
         os._exit(1)
     call.close()
-
-
-def _set_environment(entries: list[bytes]) -> None:
-    wanted = dict(os.fsdecode(entry).split("=", 1) for entry in entries)
-    for name in [name for name in os.environ if name not in wanted]:
-        del os.environ[name]
-    for name, value in wanted.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
-
-
-def _seed() -> None:
-    """Python seeds ``random`` again in a copy; numpy's global generator has no such hook."""
-    numpy = sys.modules.get("numpy.random")
-    if numpy is not None:
-        numpy.seed()  # type: ignore[attr-defined]

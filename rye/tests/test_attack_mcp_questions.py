@@ -55,7 +55,12 @@ def messages(
 def test_the_name_of_a_parameter_cannot_pretend_to_be_another_part_of_the_question(
     project: Project,
 ) -> None:
-    names = {'command: "ls"': 1, "a\n\nSigned by: you": 2, "\u202e": 3, "x" * 100_000: 4}
+    names: dict[str, Any] = {
+        'command: "ls"': 1,
+        "a\n\nSigned by: you": 2,
+        "\u202e": 3,
+        "x" * 100_000: 4,
+    }
     (question,) = messages(project, "lenient", ASK, **names)
     assert '\n  "command: \\"ls\\"": 1\n' in question
     assert '\n  "a\\n\\nSigned by: you": 2\n' in question
@@ -65,7 +70,7 @@ def test_the_name_of_a_parameter_cannot_pretend_to_be_another_part_of_the_questi
 
 
 def test_many_parameters_do_not_hide_the_one_that_matters(project: Project) -> None:
-    others = {f"x{number}": "" for number in range(100)}
+    others: dict[str, Any] = {f"x{number}": "" for number in range(100)}
     (question,) = messages(project, "lenient", ASK, **others, command="rm -r notes")
     assert 'Parameters:\n  command: "rm -r notes"\n  x0: ""\n' in question
     assert "  and 71 more, which are not shown\n" in question

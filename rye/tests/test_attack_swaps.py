@@ -324,8 +324,10 @@ def test_a_copy_that_was_changed_does_not_run(tmp_path: Path) -> None:
         link,
         lambda: shutil.rmtree(copy),
         (copy / "tool/words.py").unlink,
+        lambda: (copy / "tool/words.py").chmod(0o700),
     ):
         unlock()
         change()
         assert project.run("kit/t").data == "good"
+        assert (copy / "tool/words.py").stat().st_mode & 0o777 == 0o400
     assert project.run("kit/t").metadata["closure"] == first.metadata["closure"]

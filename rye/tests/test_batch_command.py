@@ -169,3 +169,56 @@ def test_options_of_a_cluster_are_refused_for_this_machine(
     done = cli("batch", "tools/once", "calls.jsonl", *option)
     assert done.code == 2
     assert f"{option[0]} is for --on ray" in done.stderr
+
+
+def test_the_calls_may_come_from_stdin_while_an_old_copy_exists(
+    project: Project, cli: InProcessRye, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (project.path / "out.jsonl").touch()
+    calls = write_calls(project, [{"n": 1}])
+    with calls.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        done = cli("batch", "tools/once", "-", "--out", "out.jsonl", "--dir", tmp_path / "b")
+    assert done.code == 0, done.stderr
+    assert [one["outcome"] for one in results(project.path / "out.jsonl")] == ["ok"]
+
+
+def test_a_pattern_in_a_subfolder_names_the_files_as_the_tool_finds_them(
+    project: Project, cli: InProcessRye, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (project.path / "sub").mkdir()
+    (project.path / "sub" / "a.txt").write_text("in a subfolder")
+    monkeypatch.setattr(Path, "cwd", lambda: project.path / "sub")
+    options = ("--dir", tmp_path / "b", "--jobs", "1")
+    done = cli("batch", "rye/fs/read", "--each", "path=../sub/*.txt", *options)
+    assert done.code == 0, done.stderr
+    assert "in a subfolder" in results(tmp_path / "b" / "results.jsonl")[0]["data"]["content"]
+
+
+def test_a_pattern_that_is_not_one_is_refused(cli: InProcessRye, tmp_path: Path) -> None:
+    done = cli("batch", "tools/once", "--each", "n=**x", "--dir", tmp_path / "b")
+    assert (done.code, "Traceback" in done.stderr) == (2, False)
+
+
+def test_an_id_that_cannot_be_written_is_refused(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    write_calls(project, [{"id": "\ud800", "parameters": {"n": 1}}])
+    done = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b")
+    assert (done.code, done.stderr) == (
+        2,
+        (
+            "rye: 1 of 1 calls cannot be used: line 1: the id has half of a pair of surrogates; "
+            "correct them, or leave them out with --skip-bad\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_a_program_cannot_ask_for_no_calls_at_once(project: Project, jobs: int) -> None:
+    async def body() -> None:
+        async for _ in rye.batch("tools/once", [{"n": 1}], project_path=project.path, jobs=jobs):
+            pass
+
+    with pytest.raises(rye.ParameterError, match=f"invalid jobs: {jobs} is not a number of calls"):
+        asyncio.run(body())

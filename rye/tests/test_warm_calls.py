@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import random
 import signal
+import venv
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from rye_project import Project
 pytestmark = pytest.mark.anyio
 
 HEAD = '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
+PRIVATE = "import os, tempfile\nPERMISSIONS = {'write': ['tmp']}\n"
 
 
 class Warm:
@@ -83,6 +87,64 @@ async def test_a_call_sees_nothing_of_an_earlier_one(warm: Warm) -> None:
     assert first[1] == str(warm.project.path)
     assert first[2] is None
     assert first[-1] != second[-1]
+
+
+async def test_what_the_import_changes_of_its_surroundings_is_there_in_a_call(warm: Warm) -> None:
+    await warm.prepared(
+        "settings",
+        "import os\n"
+        "os.environ['ADDED'] = 'x'; os.environ['PATH'] += '!'; del os.environ['HOME']\n"
+        "os.chdir('/'); os.umask(0o077)\n"
+        "def main():\n"
+        "    found = [os.environ.get(name) for name in ('ADDED', 'PATH', 'HOME')]\n"
+        "    return [*found, os.getcwd(), os.umask(0), 'LILUX_PREPARED' in os.environ]\n",
+    )
+    changed = await warm.call("settings")
+    assert changed == ["x", changed[1], None, "/", 0o077, False]
+    assert changed[1].endswith("!")
+    assert not changed[1].endswith("!!")
+    warm.executor._warmth._enabled = False
+    assert (await warm.result("settings")).data == changed
+
+
+async def test_generators_have_another_state_in_each_call_unless_the_tool_chose_it(
+    warm: Warm,
+) -> None:
+    await warm.prepared(
+        "dice",
+        "import random\n"
+        "OWN, CHOSEN = random.Random(), random.Random(1)\n"
+        "def main():\n"
+        "    return [random.random(), OWN.random(), CHOSEN.random()]\n",
+    )
+    first, second = await warm.call("dice"), await warm.call("dice")
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+    assert first[2] == second[2]
+    await warm.prepared(
+        "seeded", "import random\nrandom.seed(7)\ndef main():\n    return random.random()\n"
+    )
+    expected = random.Random(7).random()  # noqa: S311 - what the tool has to return
+    assert [await warm.call("seeded"), await warm.call("seeded")] == [expected, expected]
+
+
+async def test_a_module_of_the_project_that_was_edited_is_loaded_again(warm: Warm) -> None:
+    """As in a project that is installed as editable: its folder does not change with the file."""
+    project = warm.project.path
+    venv.create(project / ".venv", symlinks=True)
+    package = project / "src" / "mine"
+    package.mkdir(parents=True)
+    module = package / "words.py"
+    module.write_text("WORD = 'old'\n")
+    packages = next((project / ".venv" / "lib").glob("python*/site-packages"))
+    (packages / "mine.pth").write_text(f"{project / 'src'}\n")
+    await warm.prepared("edited", "from mine.words import WORD\ndef main():\n    return WORD\n")
+    assert await warm.call("edited") == "old"
+    module.write_text("WORD = 'newer'\n")
+    result = await warm.result("edited")
+    assert (result.data, "warm" in result.metadata) == ("newer", False)
+    await warm.executor._warmth.pool.settled()
+    assert await warm.call("edited") == "newer"
 
 
 async def test_a_warm_call_has_what_a_cold_one_has(warm: Warm) -> None:
@@ -205,8 +267,24 @@ async def test_a_killed_process_is_replaced_and_no_call_is_lost(warm: Warm) -> N
         ),
         ("print('hello')\n", "it prints when it is imported"),
         (
-            "import tempfile\nPERMISSIONS = {'write': ['tmp']}\nPLACE = tempfile.gettempdir()\n",
+            f"{PRIVATE}PLACE = tempfile.gettempdir()\n",
             "it keeps the path of its private folder when it is imported",
+        ),
+        (
+            f"{PRIVATE}os.environ['PLACE'] = 'x:' + tempfile.gettempdir()\n",
+            "it keeps the path of its private folder when it is imported",
+        ),
+        (
+            f"{PRIVATE}os.chdir(tempfile.gettempdir())\n",
+            "it keeps the path of its private folder when it is imported",
+        ),
+        (
+            "import multiprocessing\nLOCK = multiprocessing.Lock()\n",
+            "it creates shared memory when it is imported",
+        ),
+        (
+            "import mmap\nPERMISSIONS = {}\nSEEN = mmap.mmap(-1, 4096)\n",
+            "it creates shared memory when it is imported",
         ),
     ],
 )
@@ -237,6 +315,22 @@ async def test_each_confined_call_has_its_own_private_folder(warm: Warm) -> None
     assert (first[0], second[0]) == ([], [])
     assert second[2] in ("PermissionError", "FileNotFoundError")
     assert not Path(first[1]).exists()
+
+
+async def test_a_confined_call_cannot_reach_its_prepared_process(warm: Warm) -> None:
+    """Its socket has the parameters of the next calls."""
+    await warm.prepared(
+        "grasping",
+        "import ctypes, os\n"
+        "PERMISSIONS = {}\n"
+        "PREPARED = os.getpid()\n"
+        "def main():\n"
+        "    libc = ctypes.CDLL(None, use_errno=True)\n"
+        "    pidfd = libc.syscall(434, PREPARED, 0)\n"
+        "    taken = [libc.syscall(438, pidfd, fd, 0) for fd in range(8)]\n"
+        "    return [pidfd >= 0, os.getpid() != PREPARED, max(taken), ctypes.get_errno()]\n",
+    )
+    assert await warm.call("grasping") == [True, True, -1, errno.EPERM]
 
 
 async def test_warm_false_and_short_lived_commands_stay_cold(warm: Warm) -> None:

@@ -42,7 +42,7 @@ class Pool:
         )
 
     def request(self, tool: str, memory: int = 1, **changes: Any) -> WarmRequest:
-        env = {"REPORT": f'{{"memory": {memory}, "folders": []}}', **changes.pop("env", {})}
+        env = {"REPORT": f'{{"memory": {memory}, "paths": []}}', **changes.pop("env", {})}
         config = {"command": sys.executable, "args": [str(self.program)], "env": env}
         return WarmRequest(tool=tool, closure=tool * 8, config={**config, **changes})
 
@@ -124,7 +124,7 @@ async def test_a_new_package_needs_a_new_process(tmp_path: Path) -> None:
     pool = Pool(tmp_path)
     packages = tmp_path / "site-packages"
     packages.mkdir()
-    report = {"REPORT": f'{{"memory": 1, "folders": ["{packages}"]}}'}
+    report = {"REPORT": f'{{"memory": 1, "paths": ["{packages}"]}}'}
     await pool.warm("a", env=report)
     assert pool.call("a", env=report)
     (packages / "new").mkdir()

@@ -80,7 +80,8 @@ def is_intact(root: str, plan: Plan, read: Mapping[int, str]) -> bool:
                 if frozenset(os.listdir(descriptor)) != names:  # noqa: PTH208 - a descriptor
                     return False
                 for name, index, one in plan.files.get(folder, ()):
-                    if not _has_content(_read(name, descriptor), one, read.get(index)):
+                    data = _read(name, descriptor, executable=one.executable)
+                    if not _has_content(data, one, read.get(index)):
                         return False
             finally:
                 os.close(descriptor)
@@ -89,12 +90,17 @@ def is_intact(root: str, plan: Plan, read: Mapping[int, str]) -> bool:
     return True
 
 
-def _read(name: str, folder: int) -> bytes:
-    """The bytes of a regular file; raises ``OSError``."""
+def _read(name: str, folder: int, *, executable: bool) -> bytes:
+    """The bytes of a regular file with this mode; raises ``OSError``."""
     descriptor = os.open(name, _FILE, dir_fd=folder)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+        mode = status.st_mode
+        if (
+            not stat.S_ISREG(mode)
+            or bool(mode & stat.S_IXUSR) != executable
+            or status.st_size > MAX_FILE_BYTES
+        ):
             raise OSError(f"{name} is not a file of a closure")
         return os.read(descriptor, status.st_size + 1)
     finally:

@@ -112,6 +112,7 @@ class CompiledFiles:
             for name in job.names:
                 path = f"{temporary}/{name}c"
                 if os.path.exists(path):  # noqa: PTH110 - as above
+                    os.chmod(path, 0o400)  # noqa: PTH101 - Python gives it the mode of the source
                     with open(path, "rb") as file:  # noqa: PTH123 - as above
                         made[f"{name}c"] = sha256(file.read()).hexdigest()
             if made:

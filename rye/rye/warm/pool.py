@@ -30,8 +30,9 @@ REFUSED_SECONDS = 600.0
 """A tool that could not be prepared is not tried again for this long."""
 _MAX_REMEMBERED = 1024
 _MAX_WAITED = 3
-_MAX_FOLDERS = 64
+_MAX_PATHS = 4096
 _TOO_LARGE = "it needs more memory than all prepared processes may have (warm.memory)"
+_SHARED = "it creates shared memory when it is imported"
 
 
 class _Entry(Record, kw_only=True):
@@ -43,15 +44,15 @@ class _Entry(Record, kw_only=True):
     process: PreparedProcess | None = None
     task: asyncio.Task[None] | None = None
     memory: int = 0
-    packages: tuple[tuple[str, int], ...] = ()
-    """The folders that modules are imported from, and when each was changed."""
+    paths: tuple[tuple[str, int], ...] = ()
+    """What the process was loaded from, and when each was changed."""
 
     @property
     def usable(self) -> bool:
         return (
             self.process is not None
             and self.process.alive
-            and all(_changed(path) == when for path, when in self.packages)
+            and all(_changed(path) == when for path, when in self.paths)
         )
 
 
@@ -158,13 +159,15 @@ class WarmPool:
             return
         settings, report = self._settings(), _report(process.report)
         reason = report.cold or (_TOO_LARGE if report.memory > settings.memory else "")
+        if not reason and _has_shared_memory(report.pid):
+            reason = _SHARED
         if reason:
             self._refuse(request.closure, reason)
             await process.aclose()
             self._forget(entry)
             return
         entry.process, entry.memory = process, report.memory
-        entry.packages = tuple([(path, _changed(path)) for path in report.folders])
+        entry.paths = tuple([(path, _changed(path)) for path in report.paths])
         self._make_room(entry, settings)
         self._set_timer()
 
@@ -221,7 +224,8 @@ class _Report(Record, frozen=True, kw_only=True):
     cold: str = ""
     """Why it cannot be prepared."""
     memory: int = 0
-    folders: tuple[str, ...] = ()
+    pid: int = 0
+    paths: tuple[str, ...] = ()
 
 
 def _report(line: bytes) -> _Report:
@@ -233,15 +237,31 @@ def _report(line: bytes) -> _Report:
         return _Report(cold=_first_line(given["cold"]))
     if not isinstance(given, dict) or not isinstance(given.get("memory"), int):
         return _Report(cold="its runtime does not report that it is prepared")
-    folders = given.get("folders")
-    listed = folders[:_MAX_FOLDERS] if isinstance(folders, list) else []
-    texts = tuple([one for one in listed if isinstance(one, str)])
-    return _Report(memory=given["memory"], folders=texts)
+    paths, pid = given.get("paths"), given.get("pid")
+    listed = paths[:_MAX_PATHS] if isinstance(paths, list) else []
+    return _Report(
+        memory=given["memory"],
+        pid=pid if isinstance(pid, int) else 0,
+        paths=tuple([one for one in listed if isinstance(one, str)]),
+    )
 
 
-def _changed(folder: str) -> int:
+def _has_shared_memory(pid: int) -> bool:
+    """True if what one copy of a process writes there would be seen by the others.
+
+    A confined process cannot find out by itself. False if nobody can.
+    """
     try:
-        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - on the way of each call
+        with open(f"/proc/{pid}/maps", "rb") as file:  # noqa: PTH123 - a text
+            # Address, then rwx and p for private or s for shared.
+            return any(line.split()[1][1::2] == b"ws" for line in file)
+    except (OSError, IndexError):
+        return False
+
+
+def _changed(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - on the way of each call
     except (OSError, ValueError):
         return 0
 

@@ -97,7 +97,7 @@ def command() -> None:
 @click.option(
     "--dir", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Keep the batch here."
 )
-@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Calls at once.")
+@click.option("--jobs", metavar="N", type=click.IntRange(1, 100_000), help="Calls at once.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
@@ -150,8 +150,10 @@ def run(
     path = Path(os.path.abspath(folder or new_folder(context)))  # noqa: PTH100 - without '..'
     where = BatchFolder(path, sync=options["sync"])
     options["out"] = None if out is None else str(out.absolute())
-    if out is not None and calls is not None and out.exists() and out.samefile(calls):
+    if out is not None and calls is not None and _is_same(out, calls):
         raise click.UsageError("--out is the file of the calls; choose another")
+    if out is not None and where.contains(out):
+        raise click.UsageError("--out is in the folder of the batch; choose another")
 
     _check_cluster(options)
 
@@ -160,7 +162,7 @@ def run(
         try:
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
-            lines = _lines(calls, pattern)
+            lines = _lines(calls, pattern, context.project_path)
             with _interrupted_at_once():
                 create(where, lines, backend.verified, options, skip_bad=skip_bad)
             remember(where.path, context)
@@ -308,12 +310,19 @@ def _interrupted_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _lines(calls: Path | None, pattern: str | None, project: Path) -> Iterator[bytes]:
     from rye.batches.calls import bounded_lines, each
     from rye.errors import ParameterError
 
     if pattern is not None:
-        yield from each(pattern, Path.cwd())
+        yield from each(pattern, Path.cwd(), project)
     elif str(calls) == "-":
         yield from bounded_lines(sys.stdin.buffer)
     else:

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:Jg9MRDov5ehBGsBRA1qhU9Y3yHJO8bO1c8EgFMb0x0kayueAATHkY-NZfHDM4cQBOlWH5xPB4r9FZz7D008eCA==:d0785853f2337252
+# rye:signed:20261118T125305Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:CcaPce0ADP99-E-Fb4MVlTxrceKlNs3lS7fCeKHDYdW3W3MrtCd_W5vf-De7omuvfUMGWnc7laUNPKReRyEQCw==:0cdadc7a57fefd2c
 """Replace text in a file."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:ji4vVZNLnNbBV6sQu1-pfTxwL8gBGl7nobWrVjlqNTm6y8Af35QeRoRwFwYoRQwuhw8JSkhyLzgQmtGnVMr9CQ==:d0785853f2337252
+# rye:signed:20261118T125305Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:4mbwCth9wiDI2ty8B6W7kTFx5jPyss_ufSDISJXTXlQ724rPCqhFzMI5EHEDMPaiWFZNexPSZjW0KwXX5dX8Bg==:0cdadc7a57fefd2c
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:tR6bQCW57O6DZ3XlwbVRW0G028yqk-9XomtEwH7fFKTSyiNBnIdJJQpJIZrPkZ7QS4fUWcjfpvi57BajsjdEDQ==:d0785853f2337252
+# rye:signed:20261118T125305Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:6RPo1QOf6Qdcgt08wXEfSicwgDqWapflSBgioey3OW3BHCIDuO047ZfkPHFY4G2hruFKrSIp29kZPSazBSisBg==:0cdadc7a57fefd2c
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

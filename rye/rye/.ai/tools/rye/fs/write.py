@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:aBWift091wk2mVhCwojrG-913PkTy1xxdwvMvEhIQKVseDJLQZ-aFv5M8yOGF6oOmt0NbqmRQUgouuiOE-XuAg==:d0785853f2337252
+# rye:signed:20261118T125305Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:fg-iGOG9WFq8BsPsc49lkV745PzeRsKQRvw6SvH9GtDaWj00ntDJ4KlW6PlSHnBrvdO-K7ih8S3gHvUcNmveCQ==:0cdadc7a57fefd2c
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:uCnP9TSNt31fWvx5F1khgbkc26BgMlb7ceh_Bdxb6ayn5jfBMUBymms47TzbzxGXLM9BITlXf9m5TfVPrWZCBw==:d0785853f2337252
+# rye:signed:20261118T125305Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:qsFZ9RAQc4slqllUKdyb9qpsOIxuQ-N5TAivge3F7pzLnvyDW2k2qAvAzhzuAXDixSijngJfl6yF4o9hfP3BCA==:0cdadc7a57fefd2c
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

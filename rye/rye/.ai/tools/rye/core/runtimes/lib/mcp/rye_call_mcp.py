@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:cmSzTrAcmHHcjIU7cQ39r14VH_tzFxdNIY0MVi9AUftKhYyWsZOIhgCQQfsikvznSAHfSp5GeWkiJTjaG40XCA==:d0785853f2337252
+# rye:signed:20261118T125305Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:D4oVXio0YonHOFgcbWKD7ABWkKol9Q4e3Y6EfmONtVskksROr_kVW0g8RBuYkpjQyq0sPWzgTKfcl7u8rQhPDw==:0cdadc7a57fefd2c
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

@@ -1,4 +1,4 @@
-// rye:signed:20261118T032744Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:tyl3ImG0wnYY1H1FaNZ3o6tQP1o-UdgLueg0tue8O0zYKnobeleoQgC3f6WGEGs_D0VCCXqKYYCLmxen5HSnAQ==:d0785853f2337252
+// rye:signed:20261118T125305Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:7HX4-pu9FCT4c8vqinVGvlJRlYwWPp2riqXniZj2QYt5pu0mX55DGbSihgesWsyMFvQVfYsKhO0FUjSoZjqzBQ==:0cdadc7a57fefd2c
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

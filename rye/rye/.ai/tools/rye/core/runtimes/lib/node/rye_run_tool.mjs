@@ -1,4 +1,4 @@
-// rye:signed:20261118T032744Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:tldZQe6u68OvfzwJjvVbIR5NGfh-264CVzcXYKLtcItg1N_tDOYt9WKpuaN4D-toDk4PaXcrPjf5JssTdr5xDg==:d0785853f2337252
+// rye:signed:20261118T125305Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:cthDbJb0C0PDVWX4eWz4hFPDfmlzossfwr0X44IbVSrYtLRWiLCvt3nGnnq_puzGyNOqB5gOcmgiWrPX3QPiCw==:0cdadc7a57fefd2c
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:jEt9OAWADHyj3p8s0uC8AbH_aWbBwIFNxHF9VR9rVn2TguCW7hkxEWkL1z1HWltA9BthQFDiIVvumYwgiscFCw==:d0785853f2337252
+# rye:signed:20261118T125305Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:_nCFgSg83gIiqkvnXiXuBtfi4nmlql5STqAuEipTUTdVuVl_zbTZ_R92mnR3SFQ_XO5paMGLLVMFwZvbM6gMAg==:0cdadc7a57fefd2c
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

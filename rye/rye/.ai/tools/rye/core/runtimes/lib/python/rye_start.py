@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:n1kF26XzscB1alcQITb-YcPqjp9eBkIkThZjMqBvbZnlexZvgVYKBFcrjoK1Ay0i9IcUYilRpSZsdqHLXmxMBg==:d0785853f2337252
+# rye:signed:20261118T125305Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:_uxdieHWu8c_O5Xv9J46rAaIY8PUFkHUNR-5WQyKEXbCYca4TzRycFYuB6CGcN9TBqVH31wMwXD0MK4XXPIyDw==:0cdadc7a57fefd2c
 """Start rye_run_tool.py from its compiled form, which is faster than compiling it in every call.
 
 Usage: ``python -I rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``;

@@ -1,4 +1,4 @@
-# rye:signed:20261118T032744Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:CG5VGPoddcyKJNMNnhwmjxhka_P0Cf5vWg6llzdKhYEVh4b_ByKYSfFXuZJ2nwVCqhYK9w5wdBysNchlLJWgCQ==:d0785853f2337252
+# rye:signed:20261118T125305Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:o6w5XKOPopZ6gEa778mNS6-VDYJ0Jw09fXGeMv3Po5H5zdtNZOq--IB_t-wQ0HixANMKw3FAPcVi49IDEEkTAw==:0cdadc7a57fefd2c
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

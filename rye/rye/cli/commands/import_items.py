@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from rye.upstream.definition import ToolDefinition
 
 _MCP_JSON = ("--from", "source")
+_MAX_FIRST_LINE = 80
+# Of the changes of one tool; what is not shown is counted.
+_MAX_LINES = 1000
 
 
 @click.group(name="import")
@@ -102,6 +105,7 @@ def import_mcp(
     elif name is None:
         raise click.UsageError("name the server, or pass --from")
     elif update:
+        _require_signed([where.tools / f"{name}.yaml"], context)
         chosen = [_known_server(name, where.tools / f"{name}.yaml", where.root)]
     elif bool(words) == bool(url):
         raise click.UsageError("pass a command after --, or --url")
@@ -118,6 +122,7 @@ def import_mcp(
         given = Imported(where, server, permissions, token=bool(token))
         if update:
             given = _with_known_choices(given)
+            _require_signed(map(given.tool_path, given.pinned()), context)
         elif given.server_path.exists():
             raise RyeError(
                 f"{given.server_path} exists", hint=f"rye import mcp {server.name} --update"
@@ -222,8 +227,20 @@ def _show_change(given: Imported, offered: ToolDefinition) -> None:
     from rye.upstream.definition import differences
 
     metadata = parse_metadata(read_item(given.tool_path(offered.name), given.space.root))
-    for line in differences(metadata.description, metadata.config_schema, offered):
+    for line in differences(metadata, offered, _MAX_LINES):
         click.echo(f"         {plain(line)}")
+
+
+def _require_signed(paths: Iterable[Path], context: Context) -> None:
+    """Raise if a file is not what a trusted key signed.
+
+    Its command is about to run, or what the server says is compared with it.
+    """
+    from rye.trust.operations import verify_paths
+
+    for report in verify_paths(list(paths), context):
+        if report.error is not None:
+            raise report.error
 
 
 def _known_server(name: str, path: Path, root: Path) -> Server:
@@ -286,4 +303,7 @@ def _confirmed(question: str, yes: bool) -> bool:
 
 
 def _first_line(tool: ToolDefinition) -> str:
-    return tool.description.strip().partition("\n")[0][:80]
+    whole = tool.description.strip()
+    line = whole.partition("\n")[0][:_MAX_FIRST_LINE]
+    rest = len(whole) - len(line)
+    return f"{line} … ({rest:,} more characters)" if rest else line

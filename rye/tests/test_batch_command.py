@@ -7,13 +7,14 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from batches import SCHEMA, once_project, parent_of, ran, results, start, tool, write_calls
 from processes import wait_until
-from rye_command import InProcessRye
+from rye_command import COMMAND, InProcessRye, environment
 from rye_project import Project
 
 import rye
@@ -258,3 +259,33 @@ def test_an_id_cannot_add_lines_to_the_summary(
         r"slowest: a 9 of 9 calls have a resultx{52}… \d+\.\d\d s\n",
         done.stdout,
     )
+
+
+def test_more_calls_at_once_than_open_files_allow_are_refused_before_anything_runs(
+    project: Project, tmp_path: Path
+) -> None:
+    write_calls(project, ({"n": n} for n in range(100, 140)))
+    limited = ["/bin/sh", "-c", 'ulimit -n 496 && exec "$@"', "sh"]
+
+    def batch(name: str, jobs: int) -> subprocess.CompletedProcess[str]:
+        command = ["batch", "tools/once", "calls.jsonl", "--dir", str(tmp_path / name)]
+        return subprocess.run(
+            [*limited, *COMMAND, *command, "--jobs", str(jobs)],
+            cwd=project.path,
+            env=environment(project.user),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = batch("a", 21)
+    assert (done.returncode, done.stderr) == (
+        2,
+        (
+            "rye: invalid number of jobs: 21 calls at once need more open files than the limit of "
+            "this process; use at most 20, or raise the hard limit (ulimit -Hn)\n"
+        ),
+    )
+    assert ran(project) == {}
+    assert batch("b", 20).returncode == 0
+    assert len(ran(project)) == 40

@@ -208,7 +208,7 @@ def resume(
         # Accepted for the cluster of then, which need not be this one.
         "insecure": cluster["insecure"],
     }
-    _check_cluster(options)
+    _check_cluster({**cluster, "on": options.get("on")})
     where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
 
     async def body() -> Summary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -222,3 +223,38 @@ def test_a_program_cannot_ask_for_no_calls_at_once(project: Project, jobs: int) 
 
     with pytest.raises(rye.ParameterError, match=f"invalid jobs: {jobs} is not a number of calls"):
         asyncio.run(body())
+
+
+def test_a_copy_that_no_resume_could_write_is_refused_before_anything_runs(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    write_calls(project, [{"n": 1}])
+    for out in (tmp_path, tmp_path / "none" / "out.jsonl"):
+        done = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b", "--out", out)
+        assert done.code == 2
+        assert "--out is not a file in an existing folder; choose another" in done.stderr
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("timeout", ["0", "-1", "nan", "inf", "1e9"])
+def test_a_time_limit_that_every_call_would_refuse_is_refused_once(
+    project: Project, cli: InProcessRye, tmp_path: Path, timeout: str
+) -> None:
+    write_calls(project, [{"n": 1}])
+    done = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b", "--timeout", timeout)
+    assert done.code == 2
+    assert "--timeout is not above 0 and at most 31622400" in done.stderr
+    assert not (tmp_path / "b").exists()
+
+
+def test_an_id_cannot_add_lines_to_the_summary(
+    project: Project, cli: InProcessRye, tmp_path: Path
+) -> None:
+    own = "a\n9 of 9 calls have a result" + "x" * 100
+    write_calls(project, [{"id": own, "parameters": {"n": 1}}])
+    done = cli("batch", "tools/once", "calls.jsonl", "--dir", tmp_path / "b")
+    assert re.fullmatch(
+        r"1 of 1 calls have a result \(1 ok\)\n"
+        r"slowest: a 9 of 9 calls have a resultx{52}… \d+\.\d\d s\n",
+        done.stdout,
+    )

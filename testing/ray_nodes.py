@@ -31,6 +31,9 @@ from processes import is_alive
 
 MISSING = "ray is not installed: uv sync --group ray"
 INSTALLED = importlib.util.find_spec("ray") is not None
+# Below `uv run`, the agent of a node would start jobs with `uv run` in a copy of the working
+# directory, which has no environment: workers would crash, and the job would wait for them.
+_SETTINGS = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 class RayNodes:
@@ -58,7 +61,7 @@ class RayNodes:
             text=True,
             # Ray handles SIGTERM by waiting for work that may never end; stdin ends this process.
             start_new_session=True,
-            env={**base, "RAY_USAGE_STATS_ENABLED": "0", **(env or {})},
+            env={**base, **_SETTINGS, **(env or {})},
         )
         # Clusters that share a folder find each other; names of sockets in it have to be short.
         self._files = tempfile.TemporaryDirectory(

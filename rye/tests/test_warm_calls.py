@@ -22,6 +22,7 @@ from rye_project import Project
 pytestmark = pytest.mark.anyio
 
 HEAD = '__version__ = "1.0.0"\n__executor_id__ = "python_runtime"\n'
+PRIVATE = "import os, tempfile\nPERMISSIONS = {'write': ['tmp']}\n"
 
 
 class Warm:
@@ -85,6 +86,24 @@ async def test_a_call_sees_nothing_of_an_earlier_one(warm: Warm) -> None:
     assert first[1] == str(warm.project.path)
     assert first[2] is None
     assert first[-1] != second[-1]
+
+
+async def test_what_the_import_changes_of_its_surroundings_is_there_in_a_call(warm: Warm) -> None:
+    await warm.prepared(
+        "settings",
+        "import os\n"
+        "os.environ['ADDED'] = 'x'; os.environ['PATH'] += '!'; del os.environ['HOME']\n"
+        "os.chdir('/'); os.umask(0o077)\n"
+        "def main():\n"
+        "    found = [os.environ.get(name) for name in ('ADDED', 'PATH', 'HOME')]\n"
+        "    return [*found, os.getcwd(), os.umask(0), 'LILUX_PREPARED' in os.environ]\n",
+    )
+    changed = await warm.call("settings")
+    assert changed == ["x", changed[1], None, "/", 0o077, False]
+    assert changed[1].endswith("!")
+    assert not changed[1].endswith("!!")
+    warm.executor._warmth._enabled = False
+    assert (await warm.result("settings")).data == changed
 
 
 async def test_generators_have_another_state_in_each_call_unless_the_tool_chose_it(
@@ -247,7 +266,15 @@ async def test_a_killed_process_is_replaced_and_no_call_is_lost(warm: Warm) -> N
         ),
         ("print('hello')\n", "it prints when it is imported"),
         (
-            "import tempfile\nPERMISSIONS = {'write': ['tmp']}\nPLACE = tempfile.gettempdir()\n",
+            f"{PRIVATE}PLACE = tempfile.gettempdir()\n",
+            "it keeps the path of its private folder when it is imported",
+        ),
+        (
+            f"{PRIVATE}os.environ['PLACE'] = 'x:' + tempfile.gettempdir()\n",
+            "it keeps the path of its private folder when it is imported",
+        ),
+        (
+            f"{PRIVATE}os.chdir(tempfile.gettempdir())\n",
             "it keeps the path of its private folder when it is imported",
         ),
         (

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:GGXFgPu9UKdpMWRlxtsTWeCeW1ayXrF6e9HCtmUikgsb1pjrndi6LrSWUQ14a_CpiYs1TheLd9_Y-GLiJoPvDg==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:jWfE9hflQ8zfET52_0ds6ApfJMVgoQL5JQ4GPL8afg-cbqE4KswASWextf7Ahb7vpVav3h_viZedVA1h0gRTAw==:d3ecd3f3a3d9689b
 """Find files by a glob pattern."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:27H8bO-td6m3RBK-kRowTIv69eytctUUWI2daxMg6ZDd5IIMniHVJPlhJwFUpq30doov6dlvC56aJIOZYbCgBg==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:iVoGWQSIncgzjJP_j5X-0tmnkuktWh9_lIs2lixyPoRMnYz_3PUpssYtmLvDEDrzuyAE532alV1fQFzXmS74Bg==:d3ecd3f3a3d9689b
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:h6_KIMy58BwhPyzX74ECTyXoTCxE2qCRrUt1s0rPl4TXagtJHln1nap4BDOCnNcjX0Mam2b5p28SZJafMQVvCg==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:DkA7pddjykvJMeY5dATd_ARbsLMPEAIGGb3FrreEvln7fwMD2sZ2h7iS1ubIbDahJ1UhvycdTIEajLyUumEIAQ==:d3ecd3f3a3d9689b
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:9DiXsx9r4SUj9jzKgHkpWUWjYl-T4ulpqgw3amH4mJirLjZ5gKguhGe6aDePUWDOG2A7GSJ-A7FcsuEn2ai3Dg==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:7SE0NwF5BLfUH4aVc-HaZiepZtpMpwffSERJhtmOXgAY943AIrFyN-ARRZlIILkIQMTjtK12Qj47hlJm-Mt-DA==:d3ecd3f3a3d9689b
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

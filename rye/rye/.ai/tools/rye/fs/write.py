@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:D8oaLhareqZ5KJuGSicm8UxNLAOro_XgBgedqoI7eDjBiZNvx8RbppwndlsmGWkfiJBoX-zjjqudYNknipJqDA==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:v4CikbrZCy_4ISBSek-cAOsc6ZD0YDHZxZY9WhBiA46-Ih8lewILX3vqE5zKs0paM0RXzB_Zd3HI4sUdNnZdAA==:d3ecd3f3a3d9689b
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:o2B19tP7kD4i4PhABufJ_m_olg9hHsUSGUfCYxBe9b5Ff3L83JgzZtdRvE66C1_bTgDDsF_TT_J74fY0wh3BAw==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:sioZoBA9Tix_a3RHrhAFxOgIcPwBeketBcqdsznetTzQOqFRvrRth5uQ77UPhcGXakIa_15-leJ29ndSmw3JDA==:d3ecd3f3a3d9689b
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:lPkCrpUUI5ZvMER8y9tMOzH7u2G1_Qx3cN9_qicAaoNXD-oxTxGxLKJRbK6XPuuwv_WFhEA3IXSmfB_tUSpJBQ==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:u8LgVHLH7QfMKI_IhKFHhYe_CoCnmkiMhClhOXgy320I2aCHY1WT88SaNUOog6MDgRWUg-iJ2e39z79osUIcBg==:d3ecd3f3a3d9689b
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:-C4tnR12rFcDsHZxCBaBn_HStMGhsFVXvBy1hmqUCZQ3Kmj7WFdzKKKBC2aLKJiGSyohWi9Z4ufPsiDNFElHDw==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:-S2wJbRHXygaJdbWyhlcgOOqkU0reKE5cCmRrtANewZm0wkeeTTsn-VyCuovEUmvKtGcXqtM2OPEjTiOQ-g9Bw==:d3ecd3f3a3d9689b
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

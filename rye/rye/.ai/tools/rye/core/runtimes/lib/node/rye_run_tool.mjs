@@ -1,4 +1,4 @@
-// rye:signed:20261118T124238Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:H8jxS9EFFB7CkCi4iZ9Z_CVQLi16VXxYqxrc_qFPm8ocKCuI-lDyYDrjoJGZuUNeOpusMZiDyK1LHxNJU_7lCQ==:adb45f9b2aae2e4b
+// rye:signed:20261118T124739Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:ct1urnZpl6OkuCGGCvY3rSR3FmsKuZ0yb4gHzNJ3DarFpsy36_XioC0FIffvvUtopPMvw3HJY-txehKCIH7eDQ==:d3ecd3f3a3d9689b
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:accfa8fb3c0572fb860b7cefddbb68184ec00b8025a9adf6099a45b6e5fe8feb:h1Xf6ok1HBLujKfwM2JPQT4WMQhjtTjCEFvRYCZaLTfFcWM6n5Ve1Z7kgy3Ax2f31DBssgXmJHQK5IzH2lIOBw==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:f3231c40f4d940475a3ce5c66bc9c43cb0eccc402b2c0e3b80f30e5bc895d8c4:_Ap-EiGei_83ACT6PQmskwMjklD3x-wX2XunlvMqeth1hzS8cpE-BSc1POHnzg_TrMouF5eKxHjHZE2NZHcsBA==:d3ecd3f3a3d9689b
 """Become a prepared process: load a tool once, then fork for each call.
 
 ``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.
@@ -11,7 +11,7 @@ and waits for the answer before it runs anything, so a call that could not start
 A copy is made with ``CLONE_PARENT``: it is a child of ``lilux-proc``, not of this process.
 """
 
-# ruff: noqa: PTH100, PTH112, PTH118, PTH120, PTH208 - pathlib would add to every prepared process
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH208 - pathlib would add to every prepared process
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ def prepare(load: Callable[[], Any]) -> Any:
     private = [os.environ[name] for name in names if os.environ.get(name)]
     report = os.dup(1)
     try:
-        clone, generators = _Clone(), _Generators()
+        clone, generators, surroundings = _Clone(), _Generators(), _Surroundings()
         tool = _load_quietly(load, private)
         generators.loaded()
+        surroundings.loaded(private)
         gc.collect()
         # The collector would write to the memory that all copies share.
         gc.freeze()
@@ -82,7 +83,7 @@ def prepare(load: Callable[[], Any]) -> Any:
         os._exit(0)
     os.write(report, line + b"\n")
     os.close(report)
-    _serve(control, clone)
+    _serve(control, clone, surroundings)
     generators.seed()
     return tool
 
@@ -224,6 +225,43 @@ def _memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+class _Surroundings:
+    """The environment and the working directory of a call, with what the import changes of them."""
+
+    def __init__(self) -> None:
+        self._given, self._folder, self._moved = dict(os.environ), _working_directory(), False
+
+    def loaded(self, private: list[str]) -> None:
+        """The tool is imported. Raises :class:`Unfit`."""
+        folder = _working_directory()
+        self._moved = folder != self._folder
+        kept = [value for name, value in os.environ.items() if value != self._given.get(name)]
+        if self._moved:
+            kept.append(folder)
+        if any(one in value for one in private for value in kept):
+            raise Unfit("it keeps the path of its private folder when it is imported")
+
+    def enter(self, folder: str, environment: dict[str, str]) -> None:
+        """Do in a copy what a cold call does before the import, except for what that changed."""
+        if folder and not self._moved:
+            os.chdir(folder)
+        for name in {*self._given, *environment}:
+            before, now = self._given.get(name), environment.get(name)
+            if before == now or os.environ.get(name) != before:
+                continue
+            if now is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = now
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
 class _Generators:
     """The generators of ``random``: a copy gets other numbers, unless the tool chose the seed."""
 
@@ -307,7 +345,7 @@ class _Clone:
         self.libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
-def _serve(control: socket.socket, clone: _Clone) -> None:
+def _serve(control: socket.socket, clone: _Clone, surroundings: _Surroundings) -> None:
     """Make copies for ever; return in each of them when its call begins."""
     while True:
         packet, fds, _, _ = socket.recv_fds(control, _MAX_PACKET, _MAX_DESCRIPTORS)
@@ -316,7 +354,7 @@ def _serve(control: socket.socket, clone: _Clone) -> None:
         if clone() == 0:
             try:
                 control.close()
-                _become(packet, fds, clone)
+                _become(packet, fds, clone, surroundings)
             except BaseException:  # noqa: BLE001 - nobody may see a copy that has not begun
                 os._exit(1)
             return
@@ -324,7 +362,7 @@ def _serve(control: socket.socket, clone: _Clone) -> None:
             os.close(fd)
 
 
-def _become(packet: bytes, fds: list[int], clone: _Clone) -> None:
+def _become(packet: bytes, fds: list[int], clone: _Clone, surroundings: _Surroundings) -> None:
     names, count, *strings = packet.split(b"\0")[:-1]
     given = dict(zip(names.decode().split(), fds))  # noqa: B905 - not in Python 3.9
     cwd, environment = strings[int(count)], strings[int(count) + 1 :]
@@ -334,9 +372,9 @@ def _become(packet: bytes, fds: list[int], clone: _Clone) -> None:
     for name, number in _NUMBERS.items():
         if name in given:
             os.dup2(given[name], number)
-    if cwd:
-        os.chdir(cwd)
-    _set_environment(environment)
+    surroundings.enter(
+        os.fsdecode(cwd), dict(os.fsdecode(one).split("=", 1) for one in environment)
+    )
     call = socket.socket(fileno=given.pop("call"))
     for fd in given.values():
         os.close(fd)
@@ -344,12 +382,3 @@ def _become(packet: bytes, fds: list[int], clone: _Clone) -> None:
     if call.recv(1) != b"\1":
         os._exit(1)
     call.close()
-
-
-def _set_environment(entries: list[bytes]) -> None:
-    wanted = dict(os.fsdecode(entry).split("=", 1) for entry in entries)
-    for name in [name for name in os.environ if name not in wanted]:
-        del os.environ[name]
-    for name, value in wanted.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value

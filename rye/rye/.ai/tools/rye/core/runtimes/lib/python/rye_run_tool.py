@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:wE1y1FM-hNsqmJeHUfc6q00J9l1cXgvvlmEwnuh-Di6yV17mr5Z9TnwnnTN_UrPZJI1kxgl3A_kPzNZtZRvtDA==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:wWM1thOvf1aHmvJXeROXFrjQsjNTV_BEWFhPJQkfQKOymYOrA2CaAJLkgacMwhdThjFmk-hYzyQ73nSzh1KHCw==:d3ecd3f3a3d9689b
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:0qBqSDS0OCq7DWtwCtvZ5py4ru_TxF_1rPsh9uhbmbINwtG958EyWpeRbi0rJcT_r4qdgEzPAJJjMfnq87h-Dw==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:oiS4Q_Vj5YyylOmt_QMupUU3fgKvU96OzGmRgldhAu_tv263Fs_BLVx4f4xy1e0u4J2d0uSsS1XVeCNOOKhWAA==:d3ecd3f3a3d9689b
 """Start rye_run_tool.py from its compiled form, which is faster than compiling it in every call.
 
 Usage: ``python -I rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``;

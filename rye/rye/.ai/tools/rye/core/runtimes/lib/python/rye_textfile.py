@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:7QgnT5v7rDMpksq0j3oCJ4Ex-g3-offWTArriCQkLrJJaZlLBKsFLRNPlkB-_c0-hMLnmAthgD7j-OKeiBcSCw==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:tw511X7bx5_dDrgBAW31YZ2BSFighTeehfQYOH6Af3MFhPo7bZHfsv8AEQC8sEr6zCC5dfaxMZt8MKmfKKX6DQ==:d3ecd3f3a3d9689b
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:nzex3V0iC5wkxQMi7PGpAI8wudynz2QnEnYOS9B21HTCm4HBrR8kfNCP4ZwePew3BW27Pq4l4bPJaZS0wdQzAw==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:ubOeuhn_3ostqlIWTkzAw3CIvpcdmPwI6OrdULjDXNgtCtCiuDUAcil7KjlQaF5WmRJzccp0gEabUDFtgEOqDg==:d3ecd3f3a3d9689b
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

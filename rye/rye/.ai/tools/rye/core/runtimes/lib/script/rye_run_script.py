@@ -1,4 +1,4 @@
-# rye:signed:20261118T124238Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:Mkiw-AgdoDNBVS3UWIF-UZKbChjGbbjLUFsHyn9FYESQFBewMATvX-0mq4Ppf07AO4Qnvo5ovqJsAFi_GBQ8Cw==:adb45f9b2aae2e4b
+# rye:signed:20261118T124739Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:ZaS0r6Oem3ouDFCj-u3hnkmo0xKczx5NE0zAO1lQSmV9MonYyCQ-CX12Ju_WBSzEZuf6o_oWEQ1J3-E48MjJAA==:d3ecd3f3a3d9689b
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < call.json``, where

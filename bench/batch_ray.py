@@ -28,7 +28,7 @@ ROUNDS = 3
 WARM_UP = 100
 LIMIT = 0.85
 # As many at once on a node as a batch has there.
-TASK_CPUS = 0.25
+TASK_CPUS = 0.125
 
 
 def task_rate() -> float:

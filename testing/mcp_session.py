@@ -17,7 +17,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,6 +154,7 @@ async def over_http(
     settings: ServerSettings | None = None,
     *,
     token: str | None = None,
+    named_tokens: Mapping[str, str] | None = None,
     origins: tuple[str, ...] = (),
     limits: Limits | None = None,
     grace_seconds: float = 0,
@@ -169,7 +170,9 @@ async def over_http(
             project.context,
             settings or ServerSettings(),
             listener,
-            Access({} if token is None else {ONLY_TOKEN: token}, origins),
+            Access(
+                {**({} if token is None else {ONLY_TOKEN: token}), **(named_tokens or {})}, origins
+            ),
             ready.set,
             limits=limits,
             grace_seconds=grace_seconds,

@@ -36,7 +36,9 @@ def result(line: int, outcome: str = "ok", **fields: Any) -> BatchResult:
 def written(path: Path, count: int) -> BatchFolder:
     folder = BatchFolder(path)
     folder.create()
-    folder.write_manifest({"tool": "tools/once", "calls": count, "options": {}})
+    folder.write_manifest(
+        {"tool": "tools/once", "space": "project", "closure": "", "calls": count, "options": {}}
+    )
     return folder
 
 

@@ -201,7 +201,7 @@ def test_questions_of_a_tool_are_answered_with_a_form(project: Project, era: str
             first, second = result.splitlines()
             assert first == '{"answer": {"name": "ada", "n": 3}}'
             assert second == '{"answer": {"name": "client", "n": 0}}'
-            assert user.asked[-1] == "Second?"
+            assert user.asked[-1] == "notes/ask asks: Second?"
 
     with served_page(project, "--run") as page:
         asyncio.run(run(page.enter()))

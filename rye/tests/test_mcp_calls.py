@@ -203,6 +203,12 @@ def test_null_means_that_an_argument_of_a_built_in_tool_is_left_out(project: Pro
     assert text_of(result) == "ok\n"
 
 
+def test_a_whole_number_with_a_fraction_of_zero_is_an_integer(project: Project) -> None:
+    shell(project, "plain", "echo ok")
+    result = execute(project, "plain", max_output=2000.0, timeout=20.0)
+    assert text_of(result) == "ok\n"
+
+
 def test_a_dry_run_runs_nothing(project: Project, tmp_path: Path) -> None:
     shell(project, "touch", f"touch {tmp_path}/ran")
     result = execute(project, "touch", dry_run=True)

@@ -68,7 +68,7 @@ def test_a_question_of_a_tool_is_asked_through_the_client(project: Project, era:
     asking(project, {"message": "Go on?", "schema": YES_OR_NO}, {"message": "Your name?"})
     user = User(accept(answer=True), ElicitResult(action="decline"))
     assert answers_to(project, era, user) == [{"answer": True}, {"declined": True}]
-    assert [form.message for form in user.forms] == ["Go on?", "Your name?"]
+    assert [form.message for form in user.forms] == ["asks asks: Go on?", "asks asks: Your name?"]
     assert user.forms[0].requested_schema == {
         "type": "object",
         "properties": {"answer": {"type": "boolean"}},
@@ -86,7 +86,7 @@ def test_an_invalid_answer_is_asked_for_again_with_the_reason(project: Project) 
     asking(project, {"message": "How many?", "schema": {"type": "integer", "minimum": 1}})
     user = User(accept(answer=0), accept(answer=3))
     assert answers_to(project, STATELESS, user) == [{"answer": 3}]
-    assert user.forms[1].message.startswith("How many?\n\nanswer: ")
+    assert user.forms[1].message.startswith("asks asks: How many?\n\nanswer: ")
 
 
 def test_a_tool_whose_user_never_answers_validly_reads_that_it_was_declined(

@@ -57,7 +57,13 @@ def hostile(project: Project) -> Iterator[BatchFolder]:
     folder = BatchFolder(project.user / ".ai" / "batches" / new_run_id(began))
     folder.create()
     folder.write_manifest(
-        {"tool": HOSTILE, "calls": 1000, "options": {"timeout": 2.5, "out": HOSTILE, "env": ["X"]}}
+        {
+            "tool": HOSTILE,
+            "space": "project",
+            "closure": "",
+            "calls": 1000,
+            "options": {"timeout": 2.5, "out": HOSTILE, "env": ["X"]},
+        }
     )
 
     async def body() -> None:
@@ -163,7 +169,9 @@ def test_a_view_does_not_wait_for_a_batch_that_takes_long_to_read(tmp_path: Path
     _ = project.context
     folder = BatchFolder(project.user / ".ai" / "batches" / new_run_id(1_790_000_000_000))
     folder.create()
-    folder.write_manifest({"tool": "tools/t", "calls": 30_000, "options": {}})
+    folder.write_manifest(
+        {"tool": "tools/t", "space": "project", "closure": "", "calls": 30_000, "options": {}}
+    )
     line = json.dumps(BatchResult(1, "x", "ok", "y" * 40, None, 1, 2.0, "0" * 20).fields())
     numbered = line.replace('{"line": 1,', '{"line": %d,')
     with (folder.path / "results.jsonl").open("w") as results:

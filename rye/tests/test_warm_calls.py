@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import random
 import signal
@@ -314,6 +315,22 @@ async def test_each_confined_call_has_its_own_private_folder(warm: Warm) -> None
     assert (first[0], second[0]) == ([], [])
     assert second[2] in ("PermissionError", "FileNotFoundError")
     assert not Path(first[1]).exists()
+
+
+async def test_a_confined_call_cannot_reach_its_prepared_process(warm: Warm) -> None:
+    """Its socket has the parameters of the next calls."""
+    await warm.prepared(
+        "grasping",
+        "import ctypes, os\n"
+        "PERMISSIONS = {}\n"
+        "PREPARED = os.getpid()\n"
+        "def main():\n"
+        "    libc = ctypes.CDLL(None, use_errno=True)\n"
+        "    pidfd = libc.syscall(434, PREPARED, 0)\n"
+        "    taken = [libc.syscall(438, pidfd, fd, 0) for fd in range(8)]\n"
+        "    return [pidfd >= 0, os.getpid() != PREPARED, max(taken), ctypes.get_errno()]\n",
+    )
+    assert await warm.call("grasping") == [True, True, -1, errno.EPERM]
 
 
 async def test_warm_false_and_short_lived_commands_stay_cold(warm: Warm) -> None:

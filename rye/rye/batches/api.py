@@ -37,6 +37,10 @@ async def batch(
         raise ParameterError(
             "invalid backend", [f"{backend!r} is not known"], hint="use 'local' or 'ray'"
         )
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise ParameterError(
+            "invalid jobs", [f"{jobs!r} is not a number of calls"], hint="use 1 or more"
+        )
     chosen = backend_of(tool, Context.from_machine(project_path), {"on": backend, "jobs": jobs})
     source = iter(enumerate(calls, 1))
     running: set[asyncio.Task[BatchResult]] = set()

@@ -7,6 +7,7 @@ the number of calls: ids are compared on disk.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -55,6 +56,8 @@ def survey(lines: Iterable[bytes], target: IO[bytes], check: Check, *, skip_bad:
                 reason = "; ".join(check(call.parameters))
             except ValueError as error:
                 reason = str(error)
+                # Its result has the number of the line as its id, which no other call may have.
+                ids.add(Call(count, own, {}))
             if reason:
                 bad += 1
                 if len(faults) < _MAX_SHOWN:
@@ -81,15 +84,25 @@ def parse(line: bytes, number: int) -> Call:
     try:
         given = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("not JSON") from None
+        raise ValueError("not JSON" if line.strip() else "empty") from None
     if not isinstance(given, dict):
         raise ValueError("not an object")
     if given.keys() <= _OWN_KEYS and isinstance(given.get("parameters"), dict):
         own = given.get("id", number)
         if isinstance(own, bool) or not isinstance(own, str | int) or own == "":
-            raise ValueError("the id is not a text or a number")
+            raise ValueError("the id is not a text or an integer")
+        if not _is_unicode(str(own)):
+            raise ValueError("the id has half of a pair of surrogates")
         return Call(number, str(own), given["parameters"])
     return Call(number, str(number), given)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def bad_line(text: bytes, number: int) -> tuple[Call, str] | None:
@@ -115,8 +128,12 @@ def numbered(path: Path) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(lines, 1)
 
 
-def each(pattern: str, folder: Path) -> Iterator[bytes]:
-    """One line for each file that ``NAME=GLOB`` matches, sorted. Raises :class:`ParameterError`."""
+def each(pattern: str, folder: Path, project: Path) -> Iterator[bytes]:
+    """One line for each file that ``NAME=GLOB`` matches in the folder, sorted.
+
+    Tools run in the project, so paths are relative to it; those of files elsewhere are absolute.
+    Raises :class:`ParameterError`.
+    """
     name, equals, glob = pattern.partition("=")
     if not equals or not name or not glob or glob.startswith("/"):
         raise ParameterError(
@@ -124,11 +141,19 @@ def each(pattern: str, folder: Path) -> Iterator[bytes]:
             ["expected NAME=GLOB, relative to the current folder"],
             hint="write for example --each 'file=src/**/*.py'",
         )
+    try:
+        paths = sorted(folder.glob(glob))
+    except ValueError as error:
+        raise ParameterError(
+            f"invalid --each {pattern!r}", [str(error)], hint="correct the pattern"
+        ) from None
     found = False
-    for path in sorted(folder.glob(glob)):
+    for path in paths:
         if path.is_file():
             found = True
-            yield json.dumps({name: str(path.relative_to(folder))}).encode()
+            whole = Path(os.path.normpath(path))
+            inside = whole.is_relative_to(project)
+            yield json.dumps({name: str(whole.relative_to(project) if inside else whole)}).encode()
     if not found:
         raise ParameterError(
             f"invalid --each {pattern!r}",
@@ -148,10 +173,12 @@ class _Ids:
     def __enter__(self) -> _Ids:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._database is not None:
             self._database.close()
             self._path.unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise OSError(str(error)) from None
 
     def add(self, call: Call) -> None:
         """Raises :class:`ParameterError` for an id that another call has."""

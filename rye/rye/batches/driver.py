@@ -38,6 +38,7 @@ _MAX_LOST_CALLS = 10
 """So many losses for each lane, without a result between them, end the batch."""
 # Running calls may finish for this long after the user asked to stop.
 GRACE_SECONDS = 10.0
+_GOOD = (OK, SKIPPED)
 _KEPT_SLOWEST = 5
 _KEPT_ERRORS = 1000
 _MAX_ERROR = 200
@@ -74,9 +75,10 @@ class Summary:
         self.notes: list[str] = []
         """What the user should know besides."""
 
-    def add(self, result: BatchResult) -> None:
-        """Count a result."""
+    def add(self, result: BatchResult, *, earlier: bool = False) -> None:
+        """Count a result; ``earlier`` if it is about what happened before this run."""
         self.outcomes[result.outcome] += 1
+        self._failed_before += earlier and result.outcome not in _GOOD
         if result.duration_ms:
             slow = (result.duration_ms, result.id)
             self.slowest = sorted([*self.slowest, slow])[-_KEPT_SLOWEST:]
@@ -94,7 +96,7 @@ class Summary:
     @property
     def failures(self) -> int:
         """Calls without success; skipped lines were asked for."""
-        return sum(count for one, count in self.outcomes.items() if one not in (OK, SKIPPED))
+        return sum(count for one, count in self.outcomes.items() if one not in _GOOD)
 
     @property
     def new_failures(self) -> int:
@@ -175,7 +177,7 @@ class Driver:
         for call in self._calls:
             if isinstance(call, Call):
                 return call
-            self._end(call)
+            self._end(call, earlier=True)
             if self._stopping.is_set():
                 return None
         return None
@@ -211,9 +213,9 @@ class Driver:
             return False
         return result.outcome in (FAILED, TIMEOUT)
 
-    def _end(self, result: BatchResult) -> None:
+    def _end(self, result: BatchResult, *, earlier: bool = False) -> None:
         self._log.ended(result)
-        self.summary.add(result)
+        self.summary.add(result, earlier=earlier)
         self._on_result(result)
         limit = self._options.max_failures
         if limit is not None and self.summary.new_failures >= limit:

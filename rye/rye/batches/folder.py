@@ -27,6 +27,7 @@ from lilux.record import Record
 
 from rye.batches.copying import ResultCopy, lines_in_order, whole_lines
 from rye.batches.group_sync import GroupSync
+from rye.batches.manifest import VERSION, read_manifest
 from rye.batches.records import BatchResult
 from rye.errors import BatchError
 
@@ -34,7 +35,6 @@ ENTRY_SIZE = 8
 """The bytes of the number of a call in the journal."""
 # A quote inside an id is escaped, so the second group is the field.
 _RESULT = re.compile(rb'\{"line": (\d+), .*?"outcome": "(\w+)"')
-_VERSION = 1
 _READ_SIZE = 1024 * 1024
 _LOCK_WAITS = (0.01, 0.02, 0.05)
 _OWN_FILES = frozenset({"calls.jsonl", "ids", "journal", "lock", "results.jsonl"})
@@ -44,8 +44,14 @@ class Progress(Record, frozen=True):
     """What journal and results say; a bit for each line, from 1."""
 
     started: bytearray
+    """Also those that were skipped."""
     ended: bytearray
     outcomes: Counter[str]
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the journal has every call that has a result."""
+        return not any(b & ~a for a, b in zip(self.started, self.ended, strict=True))
 
 
 class BatchFolder:
@@ -81,6 +87,24 @@ class BatchFolder:
         if found:
             raise BatchError(f"{self.path} is not empty", hint="choose another --dir")
 
+    def new_calls(self) -> IO[bytes]:
+        """Open the copy of the input, which only this user may read.
+
+        Raises :class:`BatchError` if another program has begun a batch here since.
+        """
+        try:
+            return open(self.calls, "xb", opener=_private)
+        except FileExistsError:
+            raise BatchError(f"{self.path} is not empty", hint="choose another --dir") from None
+        except OSError as error:
+            raise BatchError(
+                f"{self.path}: {_reason(error)}", hint="choose another --dir"
+            ) from None
+
+    def contains(self, path: Path) -> bool:
+        """True if a file is in this folder, also by way of a link."""
+        return path.resolve().is_relative_to(self.path.resolve())
+
     def discard(self) -> None:
         """Remove a folder whose batch never began; files that are not ours stay."""
         if {one.name for one in self.path.iterdir()} <= _OWN_FILES:
@@ -88,18 +112,12 @@ class BatchFolder:
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write what the batch is; from now on it can be resumed."""
-        content = json.dumps({"version": _VERSION, **manifest}, indent=2).encode() + b"\n"
+        content = json.dumps({"version": VERSION, **manifest}, indent=2).encode() + b"\n"
         atomic_write(self.path / "manifest.json", content)
 
     def manifest(self) -> dict[str, Any]:
         """What the batch is. Raises :class:`BatchError`."""
-        try:
-            found = json.loads((self.path / "manifest.json").read_bytes())
-        except (OSError, ValueError):
-            found = None
-        if not isinstance(found, dict) or found.get("version") != _VERSION:
-            raise BatchError(f"{self.path} is not a batch", hint="pass the folder of a batch")
-        return found
+        return read_manifest(self.path)
 
     def open(self) -> None:
         """Open journal and results for appending. Raises :class:`BatchError` if in use."""
@@ -150,7 +168,7 @@ class BatchFolder:
         path = self.path / "results.jsonl"
         new = path.with_name("results.new")
         try:
-            with new.open("wb") as kept:
+            with open(new, "wb", opener=_private) as kept:
                 for line in whole_lines(path):
                     found = _RESULT.match(line)
                     if found is None or found[2] != b"unknown":
@@ -184,6 +202,11 @@ class BatchFolder:
 
         ``in_order`` is the order of the calls; otherwise it is that of the results.
         """
+        if self.contains(path):
+            raise BatchError(
+                f"the copy of the results, {path}, is in the folder of the batch",
+                hint="change 'out' in manifest.json to another file, or to null",
+            )
         try:
             self._copy = ResultCopy(path, self.path / "results.jsonl", in_order=in_order)
         except OSError as error:
@@ -240,8 +263,22 @@ class BatchFolder:
         """Every result: in the order in which the calls ended, or ``in_order`` of the calls."""
         path = self.path / "results.jsonl"
         if path.exists():
-            for line in lines_in_order(path) if in_order else whole_lines(path):
-                yield json.loads(line)
+            for number, line in enumerate(
+                lines_in_order(path) if in_order else whole_lines(path), 1
+            ):
+                yield self._parsed(line, number)
+
+    def _parsed(self, line: bytes, number: int) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or "outcome" not in found:
+            raise BatchError(
+                f"{self.path / 'results.jsonl'}: line {number} is not a result",
+                hint="the file was changed; restore it, or remove that line",
+            )
+        return found
 
     def progress(self, count: int) -> Progress:
         """How far the batch has come; it may be running. Memory is two bits for each call."""
@@ -253,7 +290,7 @@ class BatchFolder:
             with journal.open("rb") as entries:
                 while data := entries.read(_READ_SIZE):
                     for line in array("Q", data[: len(data) - len(data) % ENTRY_SIZE]):
-                        if line <= count:
+                        if 0 < line <= count:
                             started[line >> 3] |= 1 << (line & 7)
         if results.exists():
             with results.open("rb", _READ_SIZE) as lines:
@@ -262,9 +299,12 @@ class BatchFolder:
                     if found is None or not text.endswith(b"\n"):
                         continue
                     line = int(found[1])
-                    if line <= count:
+                    # Somebody may have copied a line.
+                    if 0 < line <= count and not ended[line >> 3] & (1 << (line & 7)):
                         ended[line >> 3] |= 1 << (line & 7)
                         outcomes[found[2]] += 1
+                        if found[2] == b"skipped":
+                            started[line >> 3] |= 1 << (line & 7)
         return Progress(
             started, ended, Counter({one.decode(): number for one, number in outcomes.items()})
         )
@@ -302,6 +342,10 @@ def bits_of(count: int) -> bytearray:
 def is_set(bits: bytearray, line: int) -> bool:
     """True if the bit of this line is set."""
     return bool(bits[line >> 3] & (1 << (line & 7)))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _reason(error: OSError) -> str:

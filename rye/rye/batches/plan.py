@@ -49,8 +49,11 @@ def create(
 
     folder.create()
     try:
-        with folder.calls.open("wb") as target:
+        with folder.new_calls() as target:
             found = survey(lines, target, check, skip_bad=skip_bad)
+            size = target.tell()
+    except BatchError:
+        raise  # another program has begun a batch in this folder
     except OSError as error:
         folder.discard()
         raise BatchError(
@@ -68,6 +71,7 @@ def create(
             "closure": verified.closure.digest,
             "calls": found.count,
             "bad": found.bad,
+            "size": size,
             "options": dict(options),
         }
     )
@@ -109,13 +113,38 @@ def remaining(
     Lines that cannot be used are skipped: they were reported when the batch was created.
     """
     for line, text in numbered(folder.calls):
-        if is_set(before.ended, line):
-            continue
-        if (bad := bad_line(text, line)) is not None:
-            yield without_result(bad[0], SKIPPED, f"the line cannot be used: {bad[1]}")
-            continue
-        call = parse(text, line)
-        if is_set(before.started, line) and not rerun_unknown:
+        try:
+            if is_set(before.ended, line):
+                continue
+            bad = bad_line(text, line)
+            call = parse(text, line) if bad is None else bad[0]
+        except (ValueError, IndexError):
+            raise _changed(folder) from None
+        if bad is not None:
+            yield without_result(call, SKIPPED, f"the line cannot be used: {bad[1]}")
+        elif is_set(before.started, line) and not rerun_unknown:
             yield without_result(call, UNKNOWN, IN_DOUBT)
         else:
             yield call
+
+
+def check_unchanged(folder: BatchFolder, before: Progress, *, may_run_twice: bool) -> None:
+    """Refuse to go on with files that a run of the batch cannot have left behind.
+
+    Raises :class:`BatchError`.
+    """
+    size = folder.manifest().get("size")
+    if size is not None and folder.calls.stat().st_size != size:
+        raise _changed(folder)
+    if not may_run_twice and not before.is_complete:
+        raise BatchError(
+            f"{folder.path / 'journal'} lacks calls that have a result; others may have run, too",
+            hint="restore it; or, if calls may run twice, pass --rerun-unknown",
+        )
+
+
+def _changed(folder: BatchFolder) -> BatchError:
+    return BatchError(
+        f"{folder.calls} has changed since the batch was started",
+        hint="restore it, or start another batch",
+    )

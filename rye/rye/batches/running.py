@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rye.batches.announced import announced
 from rye.batches.driver import Driver, Options, Summary
 from rye.batches.original import has_changed, original_tool
-from rye.batches.plan import may_repeat, remaining, retries_of
+from rye.batches.plan import check_unchanged, may_repeat, remaining, retries_of
 from rye.errors import BatchError
 from rye.recording.record import Caller
 
@@ -104,6 +104,7 @@ async def _run(
     options = manifest["options"]
     before = folder.progress(int(manifest["calls"]))
     again = rerun_unknown or may_repeat(verified)
+    check_unchanged(folder, before, may_run_twice=again)
     receipts = _Receipts(context, wanted=options.get("receipts") == "signed")
 
     def ended(result: BatchResult) -> None:

@@ -1,9 +1,11 @@
-"""Definitions of the tools that the server itself provides: search, show, execute and sign."""
+"""The tools that the server itself provides: their definitions, and which arguments they take."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from rye.errors import ParameterError
 from rye.mcp.budget import MIN_BUDGET
 from rye.mcp.protocol.types import Tool, ToolAnnotations
 
@@ -152,3 +154,31 @@ def builtin_tools(*, allow_sign: bool) -> tuple[Tool, ...]:
     """Return the definitions, in the order in which an agent needs them."""
     tools = (_SEARCH_TOOL, _SHOW_TOOL, _EXECUTE_TOOL, _OUTPUT_TOOL)
     return (*tools, _SIGN_TOOL) if allow_sign else tools
+
+
+def valid_arguments(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call of a built-in tool. Raises :class:`ParameterError`."""
+    # Many models send null for an argument that they leave out.
+    arguments = {key: _whole(value) for key, value in given.items() if value is not None}
+    from lilux.schemas.plain import surely_valid
+
+    if surely_valid(arguments, tool.input_schema):
+        return arguments
+    from lilux.schemas.schema_validator import validate_parameters
+
+    verdict = validate_parameters(arguments, tool.input_schema)
+    if not verdict.valid:
+        from rye.executor.run.parameters import meant_names
+
+        meant = meant_names(arguments, tool.input_schema)
+        raise ParameterError(
+            f"invalid arguments for {tool.name!r}",
+            verdict.errors,
+            hint=f"{meant}call it with arguments that match its schema",
+        )
+    return arguments
+
+
+def _whole(value: Any) -> Any:
+    """For JSON Schema, 2.0 is an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye.context import Context
-from rye.errors import ItemNotFoundError, NobodyToAskError, ParameterError, RyeError
+from rye.errors import ItemNotFoundError, NobodyToAskError, RyeError
 from rye.live.folder import a_page_answers
 from rye.mcp.accounting import Accounting
 from rye.mcp.budget import budget_of
-from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN
+from rye.mcp.builtin_tools import EXECUTE, OUTPUT, SEARCH, SHOW, SIGN, valid_arguments
 from rye.mcp.content import Presenter
 from rye.mcp.gate import Gate, Place
 from rye.mcp.media import Media
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         CallToolParams,
         CallToolResult,
         InputRequiredResult,
-        Tool,
     )
     from rye.mcp.request import Request
 
@@ -100,9 +99,7 @@ class Calls:
                 self.accounting.show(entry)
                 arguments = {"item_id": entry.item_id, "parameters": arguments}
                 return await self._begin(request, params, arguments)
-            # Many models send null for an argument that they leave out.
-            arguments = {key: value for key, value in arguments.items() if value is not None}
-            _require_valid(builtin, arguments)
+            arguments = valid_arguments(builtin, arguments)
             if builtin.name == EXECUTE:
                 return await self._begin(request, params, arguments)
             return await self._use(request, builtin.name, arguments)
@@ -245,13 +242,15 @@ class Calls:
         self, call: OpenCall, entry: CallEntry | None, place: Place, prepared: PreparedCall
     ) -> bool:
         """Wait for the user, if a rule says so, and for the turn of the call."""
+        call.tool = prepared.chain[0].item_id
         if entry is not None:
-            entry.found(prepared.chain[0].item_id)
+            entry.found(call.tool)
         if self._approver is None:
             from rye.mcp.approval.approver import Approver
 
             self._approver = Approver(self._context, self._settings)
-        asked = await self._approver.approve(call, prepared)
+        with place.set_aside():
+            asked = await self._approver.approve(call, prepared)
         waited = await place.run()
         return asked or waited
 
@@ -378,22 +377,3 @@ def _not_offered(item_id: str) -> ItemNotFoundError:
         f"item {item_id!r} is not available on this server",
         hint="find available items with `search`",
     )
-
-
-def _require_valid(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    from lilux.schemas.plain import surely_valid
-
-    if surely_valid(arguments, tool.input_schema):
-        return
-    from lilux.schemas.schema_validator import validate_parameters
-
-    verdict = validate_parameters(dict(arguments), tool.input_schema)
-    if not verdict.valid:
-        from rye.executor.run.parameters import meant_names
-
-        meant = meant_names(arguments, tool.input_schema)
-        raise ParameterError(
-            f"invalid arguments for {tool.name!r}",
-            verdict.errors,
-            hint=f"{meant}call it with arguments that match its schema",
-        )

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rye.executor.run.channel import DECLINED, UNAVAILABLE, Question, Reply, answered
-from rye.mcp.content import encodable_text
 from rye.mcp.open_calls import OpenCall
 from rye.mcp.protocol.errors import ProtocolError
+from rye.plaintext import escaped
 
 _SINGLE: Final = "answer"
 _MAX_TRIES = 3
@@ -42,11 +42,12 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {
 async def ask_user(call: OpenCall, question: Question) -> Reply:
     """Return the user's answer, which matches the schema.
 
-    An answer that does not match is asked for again, with the reason. A client that fails to answer
-    counts as one that cannot ask.
+    The question says which tool asks. An answer that does not match is asked for again, with the
+    reason. A client that fails to answer counts as one that cannot ask.
     """
     form = QuestionForm(question.schema)
-    message = encodable_text(question.message)
+    # A question of Rye itself, above all whether a tool may run, does not begin like this.
+    message = f"{call.tool} asks: {escaped(question.message)}"
     fault = ""
     for _ in range(_MAX_TRIES):
         text = f"{message}\n\n{fault}" if fault else message

@@ -14,6 +14,8 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -205,7 +207,10 @@ class _Guard:
             await refusal(scope, receive, send)
             return
         disconnected = scope[DISCONNECTED] = asyncio.Event()
-        scope[TOKEN_NAME] = self._rules.token_name(headers)
+        scope[TOKEN_NAME] = name = self._rules.token_name(headers)
+        if name:
+            # The SDK then serves a session only to the token that opened it.
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
 
         async def receive_and_record() -> Message:
             message = await self._receive(receive)

@@ -67,6 +67,8 @@ class OpenCall:
         self._given = {key: one for key, one in given.items() if key != UNNAMED}
         self.identity = identity
         """The digest of who called what: a request with other arguments does not continue it."""
+        self.tool = ""
+        """The full id of the tool, once it is known."""
         self._attached = asyncio.Event()
         self._asking = asyncio.Lock()
         self._asked = asyncio.Event()

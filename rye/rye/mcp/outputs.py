@@ -8,6 +8,7 @@ client reads only what it was given.
 from __future__ import annotations
 
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import IO, NamedTuple
@@ -44,6 +45,9 @@ class Outputs:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[str, dict[str, IO[bytes]]] = OrderedDict()
         self._sizes: dict[str, int] = {}
+        # Lines are read in a thread. A descriptor that is closed meanwhile may become that of
+        # another client's output.
+        self._closing = threading.Lock()
 
     def keep(self, streams: Mapping[str, bytes]) -> str:
         """Keep the streams of one call and return their id. Raises ``OSError``."""
@@ -65,7 +69,8 @@ class Outputs:
         while len(self._kept) > self._max_outputs or sum(self._sizes.values()) > self._max_bytes:
             oldest, forgotten = self._kept.popitem(last=False)
             del self._sizes[oldest]
-            _close(forgotten)
+            with self._closing:
+                _close(forgotten)
         return output_id
 
     def page(self, output_id: str, stream: str, offset: int = 0, length: int = MAX_PAGE) -> Page:
@@ -82,20 +87,25 @@ class Outputs:
 
     def lines(self, output_id: str, stream: str) -> Iterator[str]:
         """Yield the lines of a stream as text. Raises ``RyeError`` if the output is not kept."""
-        descriptor = self._file(output_id, stream).fileno()
+        with self._closing:
+            descriptor = os.dup(self._file(output_id, stream).fileno())
         rest, offset = b"", 0
-        while data := os.pread(descriptor, MAX_PAGE, offset):
-            offset += len(data)
-            *whole, rest = (rest + data).split(b"\n")
-            for line in whole:
-                yield line.decode("utf-8", "replace")
-        if rest:
-            yield rest.decode("utf-8", "replace")
+        try:
+            while data := os.pread(descriptor, MAX_PAGE, offset):
+                offset += len(data)
+                *whole, rest = (rest + data).split(b"\n")
+                for line in whole:
+                    yield line.decode("utf-8", "replace")
+            if rest:
+                yield rest.decode("utf-8", "replace")
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
         """Forget everything."""
-        while self._kept:
-            _close(self._kept.popitem()[1])
+        with self._closing:
+            while self._kept:
+                _close(self._kept.popitem()[1])
         self._sizes.clear()
 
     def _file(self, output_id: str, stream: str) -> IO[bytes]:

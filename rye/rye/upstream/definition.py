@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lilux.primitives.integrity import compute_integrity
 from lilux.record import Record
+
+if TYPE_CHECKING:
+    from rye.items.element import Metadata
 
 _FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _HINTS = {
@@ -64,22 +67,49 @@ class ToolDefinition(Record, frozen=True):
 
 
 def differences(
-    description: str, schema: Mapping[str, Any] | None, offered: ToolDefinition | None
+    signed: Metadata, offered: ToolDefinition | None, limit: int = _MAX_LINES
 ) -> Iterator[str]:
-    """The lines that changed since an item with this description and schema was signed."""
+    """The lines that changed since an item was signed, at most ``limit``."""
     if offered is None:
         yield "the server does not offer it any more"
         return
-    signed = {**offered.fields, "description": description, "inputSchema": schema}
-    before, after = _lines(ToolDefinition.of(signed)), _lines(offered)
+    known = _signed_definition(signed, offered)
+    before, after = _lines(known), _lines(offered)
     changed = [
         line
         for line in unified_diff(before, after, lineterm="", n=0)
         if not line.startswith(("---", "+++", "@@"))
     ]
-    yield from changed[:_MAX_LINES]
-    if len(changed) > _MAX_LINES:
-        yield f"… and {len(changed) - _MAX_LINES} more lines"
+    if known.digest != dict(signed.config.get("mcp_tool") or {}).get("pinned"):
+        # The item has only their digest.
+        now = {key: offered.fields.get(key) for key in ("title", "outputSchema", "annotations")}
+        text = json.dumps(now, sort_keys=True, ensure_ascii=False)
+        changed.append(f"its title, its answers or its annotations have changed to {text}")
+    yield from changed[:limit]
+    if len(changed) > limit:
+        yield f"… and {len(changed) - limit} more lines"
+
+
+def _signed_definition(signed: Metadata, offered: ToolDefinition) -> ToolDefinition:
+    """What the server said when the item was signed; as it is now where the item does not say it.
+
+    Hints decide which rules of the user apply, so a changed one is a difference.
+    """
+    given = offered.fields.get("annotations")
+    others = {key: one for key, one in dict(given or {}).items() if key not in _HINTS}
+    hints = {
+        theirs: signed.annotations[ours]
+        for theirs, ours in _HINTS.items()
+        if ours in signed.annotations
+    }
+    both = {**others, **hints}
+    fields = {
+        **offered.fields,
+        "description": signed.description,
+        "inputSchema": signed.config_schema,
+        "annotations": both if both or given is not None else None,
+    }
+    return ToolDefinition.of(fields)
 
 
 def _lines(definition: ToolDefinition) -> list[str]:

@@ -21,8 +21,40 @@ OnLog = Callable[[str], None]
 _MAX_MESSAGE = 64 * 1024 * 1024
 _QUEUED_MESSAGES = 256
 _KEPT_LOG_LINES = 20
+_MAX_LOG_LINE = 2000
 # After its stdin was closed, a server has this long to end by itself.
 _END_SECONDS = 2.0
+
+
+class _Lines:
+    """Puts lines together, whatever the sizes of the reads. The end of a long line is left out."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def feed(self, text: str) -> list[str]:
+        """Return the lines that ``text`` completes."""
+        *ends, rest = text.split("\n")
+        lines = []
+        for end in ends:
+            self._add(end)
+            lines.append(self.take())
+        self._add(rest)
+        return lines
+
+    def take(self) -> str:
+        """Return the line that has begun."""
+        line = "".join(self._pieces)
+        self._pieces, self._size = [], 0
+        return line
+
+    def _add(self, piece: str) -> None:
+        piece = piece[: self._limit - self._size]
+        if piece:
+            self._pieces.append(piece)
+            self._size += len(piece)
 
 
 class ServerJob:
@@ -31,7 +63,7 @@ class ServerJob:
     def __init__(self, config: Mapping[str, Any], on_log: OnLog) -> None:
         self._config = {**config, "timeout": None, "output_limit": 0}
         self._on_log = on_log
-        self._unfinished = {"stdout": "", "stderr": ""}
+        self._lines = {"stdout": _Lines(_MAX_MESSAGE), "stderr": _Lines(_MAX_LOG_LINE)}
         self.log: deque[str] = deque(maxlen=_KEPT_LOG_LINES)
         self.result: SubprocessResult | None = None
         self.ended = asyncio.Event()
@@ -55,9 +87,7 @@ class ServerJob:
         dialogue = Dialogue(stdin=True)
 
         async def on_output(stream: str, text: str) -> None:
-            *lines, rest = (self._unfinished[stream] + readable_output(text)).split("\n")
-            self._unfinished[stream] = "" if len(rest) > _MAX_MESSAGE else rest
-            for line in filter(str.strip, lines):
+            for line in filter(str.strip, self._lines[stream].feed(readable_output(text))):
                 if stream == "stderr":
                     self._note(line)
                     continue
@@ -75,7 +105,7 @@ class ServerJob:
                     self._config, on_output=on_output, dialogue=dialogue
                 )
             finally:
-                if last := self._unfinished["stderr"].strip():
+                if last := self._lines["stderr"].take().strip():
                     self._note(last)
                 incoming.close()
                 self.ended.set()
@@ -101,5 +131,5 @@ class ServerJob:
                 stream.close()
 
     def _note(self, line: str) -> None:
-        self.log.append(line.rstrip())
-        self._on_log(line)
+        self.log.append(line[:_MAX_LOG_LINE].rstrip())
+        self._on_log(line[:_MAX_LOG_LINE])

@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,11 +97,11 @@ def command() -> None:
 @click.option(
     "--dir", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Keep the batch here."
 )
-@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Calls at once.")
+@click.option("--jobs", metavar="N", type=click.IntRange(1, 100_000), help="Calls at once.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=float,
     help="The time limit of each call.",
 )
 @click.option(
@@ -143,6 +143,7 @@ def run(
     from rye.batches.known import new_folder, remember
     from rye.batches.plan import create
     from rye.batches.running import backend_of
+    from rye.executor.config.build import MAX_SECONDS
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
@@ -150,9 +151,15 @@ def run(
     path = Path(os.path.abspath(folder or new_folder(context)))  # noqa: PTH100 - without '..'
     where = BatchFolder(path, sync=options["sync"])
     options["out"] = None if out is None else str(out.absolute())
-    if out is not None and calls is not None and out.exists() and out.samefile(calls):
+    if out is not None and calls is not None and _is_same(out, calls):
         raise click.UsageError("--out is the file of the calls; choose another")
-
+    if out is not None and where.contains(out):
+        raise click.UsageError("--out is in the folder of the batch; choose another")
+    # A resume could not write it either.
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise click.UsageError("--out is not a file in an existing folder; choose another")
+    if options["timeout"] is not None and not 0 < options["timeout"] <= MAX_SECONDS:
+        raise click.UsageError(f"--timeout is not above 0 and at most {MAX_SECONDS}")
     _check_cluster(options)
 
     async def body() -> Summary:
@@ -160,7 +167,7 @@ def run(
         try:
             await backend.open()
             assert backend.verified is not None  # noqa: S101 - it was opened
-            lines = _lines(calls, pattern)
+            lines = _lines(calls, pattern, context.project_path)
             with _interrupted_at_once():
                 create(where, lines, backend.verified, options, skip_bad=skip_bad)
             remember(where.path, context)
@@ -172,7 +179,7 @@ def run(
         finally:
             await backend.close()
 
-    _end(asyncio.run(body()), where, as_json=as_json)
+    _end(body(), where, as_json=as_json)
 
 
 @command.command()
@@ -201,7 +208,7 @@ def resume(
         # Accepted for the cluster of then, which need not be this one.
         "insecure": cluster["insecure"],
     }
-    _check_cluster(options)
+    _check_cluster({**cluster, "on": options.get("on")})
     where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
 
     async def body() -> Summary:
@@ -211,7 +218,7 @@ def resume(
         finally:
             await backend.close()
 
-    _end(asyncio.run(body()), where, as_json=as_json)
+    _end(body(), where, as_json=as_json)
 
 
 @command.command()
@@ -308,12 +315,19 @@ def _interrupted_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _lines(calls: Path | None, pattern: str | None, project: Path) -> Iterator[bytes]:
     from rye.batches.calls import bounded_lines, each
     from rye.errors import ParameterError
 
     if pattern is not None:
-        yield from each(pattern, Path.cwd())
+        yield from each(pattern, Path.cwd(), project)
     elif str(calls) == "-":
         yield from bounded_lines(sys.stdin.buffer)
     else:
@@ -327,21 +341,31 @@ def _lines(calls: Path | None, pattern: str | None) -> Iterator[bytes]:
             ) from None
 
 
-def _end(summary: Summary, where: BatchFolder, *, as_json: bool) -> None:
+def _end(body: Coroutine[Any, Any, Summary], where: BatchFolder, *, as_json: bool) -> None:
+    """Run the batch, and say how it ended."""
     from rye.cli.output.batch_page import print_summary
 
+    go_on = f"rye batch resume {shlex.quote(str(where.path))}"
+    try:
+        summary = asyncio.run(body)
+    except KeyboardInterrupt:
+        # The third Ctrl-C, or one before the first call.
+        if not (where.path / "manifest.json").exists():
+            raise
+        print_error(f"interrupted; go on with: {go_on}")
+        raise click.exceptions.Exit(130) from None
     print_summary(summary, as_json=as_json)
     for note in summary.notes:
         print_error(note)
     if summary.done < summary.total:
         reason = summary.stopped or "not all calls have a result"
-        print_error(f"{reason}; go on with: rye batch resume {shlex.quote(str(where.path))}")
+        print_error(f"{reason}; go on with: {go_on}")
         if summary.stopped == "interrupted":
             raise click.exceptions.Exit(130)
         raise click.exceptions.Exit(1)
     if unknown := summary.outcomes["unknown"]:
         calls = "1 call" if unknown == 1 else f"{unknown} calls"
-        again = f"rye batch resume {shlex.quote(str(where.path))} --rerun-unknown"
+        again = f"{go_on} --rerun-unknown"
         print_error(f"{calls} may or may not have run; to run them again: {again}")
     if summary.failures:
         raise click.exceptions.Exit(1)

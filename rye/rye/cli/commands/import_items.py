@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rye.cli.imports.items import Imported, fault_of, space_of
+from rye.cli.imports.items import Imported, fault_of, require_signed, space_of
 from rye.cli.imports.servers import Server, servers_in
 from rye.cli.invocation import Invocation
 from rye.cli.output.printing import plain, style
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from rye.upstream.definition import ToolDefinition
 
 _MCP_JSON = ("--from", "source")
+_MAX_FIRST_LINE = 80
+# Of the changes of one tool; what is not shown is counted.
+_MAX_LINES = 1000
 
 
 @click.group(name="import")
@@ -102,6 +105,8 @@ def import_mcp(
     elif name is None:
         raise click.UsageError("name the server, or pass --from")
     elif update:
+        # Its command is about to run.
+        require_signed(where.tools / f"{name}.yaml", context)
         chosen = [_known_server(name, where.tools / f"{name}.yaml", where.root)]
     elif bool(words) == bool(url):
         raise click.UsageError("pass a command after --, or --url")
@@ -122,16 +127,18 @@ def import_mcp(
             raise RyeError(
                 f"{given.server_path} exists", hint=f"rye import mcp {server.name} --update"
             )
+        elif taken := given.occupied(given.server_path, {}):
+            raise RyeError(taken, hint="import the server under another name")
         _import(given, context, yes=yes)
 
 
 def _import(given: Imported, context: Context, *, yes: bool) -> None:
     name = given.server.name
+    known = given.pinned(context)
     offered = _offered(given, context)
-    known = given.pinned()
     tools: dict[str, ToolDefinition] = {}
     for tool in offered.values():
-        fault = fault_of(tool, name)
+        fault = fault_of(tool, name) or given.occupied(given.tool_path(tool.name), known)
         if fault:
             click.echo(
                 f"{style('skipped', fg='yellow')} {plain(tool.name)}: {plain(fault)}", err=True
@@ -222,7 +229,7 @@ def _show_change(given: Imported, offered: ToolDefinition) -> None:
     from rye.upstream.definition import differences
 
     metadata = parse_metadata(read_item(given.tool_path(offered.name), given.space.root))
-    for line in differences(metadata.description, metadata.config_schema, offered):
+    for line in differences(metadata, offered, _MAX_LINES):
         click.echo(f"         {plain(line)}")
 
 
@@ -286,4 +293,7 @@ def _confirmed(question: str, yes: bool) -> bool:
 
 
 def _first_line(tool: ToolDefinition) -> str:
-    return tool.description.strip().partition("\n")[0][:80]
+    whole = tool.description.strip()
+    line = whole.partition("\n")[0][:_MAX_FIRST_LINE]
+    rest = len(whole) - len(line)
+    return f"{line} … ({rest:,} more characters)" if rest else line

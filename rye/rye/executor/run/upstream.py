@@ -213,9 +213,7 @@ def upstream_outcome(result: UpstreamResult, chain: Sequence[ChainElement]) -> O
 
 
 def _change(result: UpstreamResult, tool: ChainElement) -> str:
-    metadata = tool.metadata
-    lines = list(differences(metadata.description, metadata.config_schema, result.offered))
-    return "; ".join(lines) or "its title, its annotations or its answers have changed"
+    return "; ".join(differences(tool.metadata, result.offered))
 
 
 def _failure(error_type: str, error: str, hint: str) -> Outcome:

@@ -2,12 +2,14 @@
 
 The values of parameters come from the agent. They are JSON on one line each, without characters
 that a terminal or a page would not show as they are, so that a value cannot look like another part
-of the question. A value that is cut says how much is missing.
+of the question. A value that is cut says how much is missing. A tool may accept any name: one that
+is not plain is JSON too, and the names of the schema come first, so that others do not hide them.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +23,8 @@ from rye.permissions.words import explained, in_short
 from rye.recording.digests import SECRET, Secrets
 
 _MAX_VALUE = 1500
+_MAX_NAME = 100
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _MAX_PARAMETERS = 30
 _MAX_DESCRIPTION = 300
 
@@ -39,23 +43,29 @@ def question_about(call: PreparedCall, context: Context) -> str:
 
 
 def _parameters(call: PreparedCall) -> Iterator[str]:
-    masked = Secrets(call.chain[0].metadata.config_schema).masked(call.parameters)
+    schema = call.chain[0].metadata.config_schema
+    masked = Secrets(schema).masked(call.parameters)
+    properties = (schema or {}).get("properties")
+    declared = properties if isinstance(properties, Mapping) else {}
     if not masked:
         yield "  none"
-    for name, value in list(masked.items())[:_MAX_PARAMETERS]:
+    in_order = sorted(masked, key=lambda name: name not in declared)
+    for name in in_order[:_MAX_PARAMETERS]:
+        value = masked[name]
         shown = "(secret, not shown)" if value is SECRET else _value(value)
-        yield f"  {_visible(name)}: {shown}"
+        plain = _PLAIN_NAME.fullmatch(name)
+        yield f"  {name if plain else _value(name, _MAX_NAME)}: {shown}"
     rest = len(masked) - _MAX_PARAMETERS
     if rest > 0:
         yield f"  and {rest} more, which are not shown"
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, limit: int = _MAX_VALUE) -> str:
     text = _visible(json.dumps(value, ensure_ascii=False, default=str))
-    missing = len(text) - _MAX_VALUE
+    missing = len(text) - limit
     if missing <= 0:
         return text
-    half = _MAX_VALUE // 2
+    half = limit // 2
     return f"{text[:half]} … ({missing} characters are not shown) … {text[-half:]}"
 
 

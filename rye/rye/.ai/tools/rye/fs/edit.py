@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:imy712PvqofbDwAn2pyT5htP_wW3QqrBUz5hVxPJHTmDZ7XLDfJiC7fO5P21q8LxXq99x8wfHm2wCM0hOUEJDA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:5da4f5390d04e4dce0c46a783ccd05251af8d8f97ec56ad320c0f2463d2483ee:CcaPce0ADP99-E-Fb4MVlTxrceKlNs3lS7fCeKHDYdW3W3MrtCd_W5vf-De7omuvfUMGWnc7laUNPKReRyEQCw==:0cdadc7a57fefd2c
 """Replace text in a file."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:jWfE9hflQ8zfET52_0ds6ApfJMVgoQL5JQ4GPL8afg-cbqE4KswASWextf7Ahb7vpVav3h_viZedVA1h0gRTAw==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:8456744cc30f0661c1729f3f62f20c734ce4a602de545de61c2e1ab1f35736af:4mbwCth9wiDI2ty8B6W7kTFx5jPyss_ufSDISJXTXlQ724rPCqhFzMI5EHEDMPaiWFZNexPSZjW0KwXX5dX8Bg==:0cdadc7a57fefd2c
 """Find files by a glob pattern."""
 
 from __future__ import annotations

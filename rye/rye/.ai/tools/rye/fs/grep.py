@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:iVoGWQSIncgzjJP_j5X-0tmnkuktWh9_lIs2lixyPoRMnYz_3PUpssYtmLvDEDrzuyAE532alV1fQFzXmS74Bg==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:6635c92fbc884c16444e3bcdc3a32eb1e3aae7fde90ba4d10b08391e28a9acef:6RPo1QOf6Qdcgt08wXEfSicwgDqWapflSBgioey3OW3BHCIDuO047ZfkPHFY4G2hruFKrSIp29kZPSazBSisBg==:0cdadc7a57fefd2c
 """Find lines in files by a regular expression."""
 
 # ruff: noqa: PTH112 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:DkA7pddjykvJMeY5dATd_ARbsLMPEAIGGb3FrreEvln7fwMD2sZ2h7iS1ubIbDahJ1UhvycdTIEajLyUumEIAQ==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:7d347067c14b37e8ffc4bb9d90ddba643dcefaa3335378e6969c5a1d49d741b1:vvfGoZOA8OajQxqtCQODEhmhWvr3CkVw5PtVWl7p23CYJJebUkQNyrJ6jYap0wkubG7Qgr6-LRAw_C3ZxCCuAw==:0cdadc7a57fefd2c
 """List a folder."""
 
 # ruff: noqa: PTH115 - pathlib would add to the start of every call

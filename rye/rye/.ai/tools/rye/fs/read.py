@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:7SE0NwF5BLfUH4aVc-HaZiepZtpMpwffSERJhtmOXgAY943AIrFyN-ARRZlIILkIQMTjtK12Qj47hlJm-Mt-DA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:ec9f933e508da5d184b5fc0a1f99ae93cc3b1e8c173ad74d082ddeba1247d0d6:lZ_zZi9-_hNbnkTyGRScYS4KAHXrxz1NbgtL6Q4Skiea2znKhZJGU5_UlGpvKCsJ1DmjLVnt6PjNqBuS0gNJCw==:0cdadc7a57fefd2c
 """Read a text file, or a range of its lines."""
 
 from __future__ import annotations

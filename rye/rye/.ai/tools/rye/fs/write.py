@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:v4CikbrZCy_4ISBSek-cAOsc6ZD0YDHZxZY9WhBiA46-Ih8lewILX3vqE5zKs0paM0RXzB_Zd3HI4sUdNnZdAA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:b79fc8cecdbebbad4b54b426b65985e4a3feaa7feb42f63a07d12ed0c5498f0f:fg-iGOG9WFq8BsPsc49lkV745PzeRsKQRvw6SvH9GtDaWj00ntDJ4KlW6PlSHnBrvdO-K7ih8S3gHvUcNmveCQ==:0cdadc7a57fefd2c
 """Write a text file atomically."""
 
 # ruff: noqa: PTH103, PTH120 - pathlib would add to the start of every call

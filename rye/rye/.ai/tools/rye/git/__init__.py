@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:0au1dmLTCMiykFaPmwqWsbk7vIgL3dt40KvZ9u-pEs0suaeQEirtSOeC95WWGjxXfpZyPIiMus0Nx2NOPbCMBw==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:a22f50f81b35c6aa3c6305a3efd29e98165902a3a4f36647ca613bae1467db98:ea6a2Gjk0Buio0vYh2n0ErL1OtqlZsYvU9kb_QcK3g0lRkjTIVJvh-PWVOcxMQKVnJGTfi1zMGdSkQEPsBlWCg==:0cdadc7a57fefd2c
 """Makes this folder one tool with several files; see ``python_runtime``."""
 
 __version__ = "1.0.0"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:CujJ71GnENokGGfthVbUEmFz3YQMpjsoqzQwDxnl-1yW7TxGF4d39IpRMaD2R2yr4FukxxrDqaPRW5Eor_ewBQ==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:04b21aa60e1146658a05801bbd9db772c66b8a84399060d1be532506cbd2d701:lhWG3RJXb_3sRjFDk6d2jK9NArjDIFx-PAnebb1lwfjiFfV5WPfGEJnBY1LJR0ZVMSnjn8wcMLoX3JYfFg76Bg==:0cdadc7a57fefd2c
 """Run a git command. This process is replaced by git, so output and exit code are git's.
 
 Git is a programming environment: options and settings start programs, and read and write files

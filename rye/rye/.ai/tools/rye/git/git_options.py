@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:sioZoBA9Tix_a3RHrhAFxOgIcPwBeketBcqdsznetTzQOqFRvrRth5uQ77UPhcGXakIa_15-leJ29ndSmw3JDA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:fa6562eb8616165bc3b591b31640d571c1b4be423122ebfa3fda672f8b293bc6:YHT_BBDjeKpSDZJ98MY4o7yjzBgHflFkUM3ZW4hkSIshIZvxaSvJ8ix6Ufn8lftixVtty9eAbmSyyD6J6QtzBQ==:0cdadc7a57fefd2c
 """The commands of git that a caller may use, and the options that each of them accepts.
 
 Everything else is refused, so that an option that starts a program, or reads or writes a file of

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:EZaVYtryT7XVX108zC-AsuzC9SscLSJahk1MBPMpDB78R5GREVaGGyE6-7RbkJATzJTwogIW7HQ-LoloZHezAQ==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:bc10bd2b7958f43d7a857d5349707dbd2706dddab0027652aee368e3d49991a8:mHfjeYjC_zXTxkvjIiW1W3VB-XOf6t4Vn0qhgtJhWMun4GpENWGUGW6CeXx4vwkXxtTWLNYLbbyFYIr9OgR_DQ==:0cdadc7a57fefd2c
 """The place of a repository: that of the project, and not one that the caller should not see."""
 
 # ruff: noqa: PTH112, PTH118, PTH123 - pathlib would add to the start of every call

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:u8LgVHLH7QfMKI_IhKFHhYe_CoCnmkiMhClhOXgy320I2aCHY1WT88SaNUOog6MDgRWUg-iJ2e39z79osUIcBg==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:3127fa727afcffba592527bff5c686aee0a58b5739ab9dd9e149173b21bc824a:adE7YlRfYwInAZgYCWexdddYL51HcK1OHccWbN0q6aCrSBS3ftY_SpmUC0P8-sRQ5bMD04vmI93GI-ZvClr7Dg==:0cdadc7a57fefd2c
 """The configuration of a repository: only settings that are known to be harmless.
 
 Settings make git start programs: ``core.fsmonitor``, filters, drivers, helpers, and whatever a

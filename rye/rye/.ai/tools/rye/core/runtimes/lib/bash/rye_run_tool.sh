@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:-S2wJbRHXygaJdbWyhlcgOOqkU0reKE5cCmRrtANewZm0wkeeTTsn-VyCuovEUmvKtGcXqtM2OPEjTiOQ-g9Bw==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:42dd7de71359873b586a34f89f93dfa98da7b2c52f350bb9b4d31c34ab0890f1:qsFZ9RAQc4slqllUKdyb9qpsOIxuQ-N5TAivge3F7pzLnvyDW2k2qAvAzhzuAXDixSijngJfl6yF4o9hfP3BCA==:0cdadc7a57fefd2c
 # /// rye
 # version = "1.0.0"
 # tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:djOI5Xvji_9G3iYaGIwgVttdjdn8jHoU_ZrVNnLRigM-vp5FKGmZP8GOhxacuJHjnJnbyZl6wIsMgfmqEouOAA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:9a1a64d23356901aabbdc14a8bc6d61dbfbd2177660a628721e55e62962f4e8d:D4oVXio0YonHOFgcbWKD7ABWkKol9Q4e3Y6EfmONtVskksROr_kVW0g8RBuYkpjQyq0sPWzgTKfcl7u8rQhPDw==:0cdadc7a57fefd2c
 """Call one tool of an MCP server over stdio, and print its answer.
 
 Usage: ``python rye_call_mcp.py < call.json`` with the call

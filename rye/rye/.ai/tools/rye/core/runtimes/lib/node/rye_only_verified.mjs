@@ -1,4 +1,4 @@
-// rye:signed:20261118T124739Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:W565Mns-5iwG-vqSa_P-nb3TwUqewTTsoTplMqeAZ9lP9uxhYNjl8lwbBHt2a7XcjV9Wd9d1fYFRapObd5s5BQ==:d3ecd3f3a3d9689b
+// rye:signed:20261118T125305Z:30ed0f8adc41427b157e52a355b93e571f6be65b79d2b4a369ceb1ac0a1d02d6:7HX4-pu9FCT4c8vqinVGvlJRlYwWPp2riqXniZj2QYt5pu0mX55DGbSihgesWsyMFvQVfYsKhO0FUjSoZjqzBQ==:0cdadc7a57fefd2c
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

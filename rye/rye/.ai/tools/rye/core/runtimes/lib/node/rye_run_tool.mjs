@@ -1,4 +1,4 @@
-// rye:signed:20261118T124739Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:ct1urnZpl6OkuCGGCvY3rSR3FmsKuZ0yb4gHzNJ3DarFpsy36_XioC0FIffvvUtopPMvw3HJY-txehKCIH7eDQ==:d3ecd3f3a3d9689b
+// rye:signed:20261118T125305Z:d53848912af29431328b5f0f897c43bcbd56ce51eea271b5308dbbcd8162591e:cthDbJb0C0PDVWX4eWz4hFPDfmlzossfwr0X44IbVSrYtLRWiLCvt3nGnnq_puzGyNOqB5gOcmgiWrPX3QPiCw==:0cdadc7a57fefd2c
 // /// rye
 // version = "1.0.0"
 // tool_type = "library"

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:f3231c40f4d940475a3ce5c66bc9c43cb0eccc402b2c0e3b80f30e5bc895d8c4:_Ap-EiGei_83ACT6PQmskwMjklD3x-wX2XunlvMqeth1hzS8cpE-BSc1POHnzg_TrMouF5eKxHjHZE2NZHcsBA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:9b2f2e6f49e2dbcd56dabb969d6b6108b79fd502a7f563b3ff385ebe747dd876:oGpkeob_eGbLzUeD0KGvc2Fb2LuzLvmc6YQFidWd0BM8orC175t-kDRjRoEshTS1xDan6PYxJ5eqnnnq1IafCA==:0cdadc7a57fefd2c
 """Become a prepared process: load a tool once, then fork for each call.
 
 ``lilux-proc`` starts this process like a call of the tool, confined like one, and gives it a socket.
@@ -39,7 +39,10 @@ PRIVATE = "WARM_PRIVATE_FOLDERS"
 """The variables with private folders, which are different for each call."""
 
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220}
+_SYS_LANDLOCK_CREATE_RULESET = 444
 _SYS_LANDLOCK_RESTRICT_SELF = 446
+_LANDLOCK_MAKE_BLOCK = 0x800
+_LANDLOCK_SCOPE_SIGNAL = 2
 _CLONE_PARENT = 0x8000
 _CLONE_CHILD_CLEARTID = 0x200000
 _CLONE_CHILD_SETTID = 0x1000000
@@ -47,6 +50,7 @@ _SIGCHLD = 17
 _SIGKILL = 9
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_NO_NEW_PRIVS = 39
 _PR_GET_TID_ADDRESS = 40
 
 _MAX_PACKET = 128 * 1024
@@ -194,21 +198,17 @@ def _descriptors() -> set[int]:
 def _imported_from() -> list[str]:
     """The folders that modules are imported from, and each module that is not installed.
 
-    Installing something changes a folder of packages. A module elsewhere, such as one of a project
-    that is installed as editable, is changed by whoever works on it.
+    Installing something changes a folder; editing a module of the project does not.
     """
     found = [path for path in sys.path if os.path.isdir(path)]
     standard, library = os.path.dirname(os.__file__), os.path.dirname(os.path.abspath(__file__))
+    # Packages are in site-packages, or in dist-packages.
     known = (os.path.join(standard, ""), os.path.join(os.path.dirname(library), ""))
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
-        if isinstance(path, str) and not path.startswith(known) and not _is_installed(path):
+        if isinstance(path, str) and not path.startswith(known) and "-packages/" not in path:
             found.append(path)
     return found
-
-
-def _is_installed(path: str) -> bool:
-    return "/site-packages/" in path or "/dist-packages/" in path
 
 
 def _memory() -> int:
@@ -247,12 +247,10 @@ class _Surroundings:
             os.chdir(folder)
         for name in {*self._given, *environment}:
             before, now = self._given.get(name), environment.get(name)
-            if before == now or os.environ.get(name) != before:
-                continue
-            if now is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = now
+            if before != now and os.environ.get(name) == before:
+                os.environ.pop(name, None)
+                if now is not None:
+                    os.environ[name] = now
 
 
 def _working_directory() -> str:
@@ -320,6 +318,7 @@ class _Clone:
         if self.libc.prctl(_PR_GET_TID_ADDRESS, ctypes.byref(address), 0, 0, 0) == 0:
             flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
         self._flags, self._address = ctypes.c_long(flags), address
+        self._apart = self._ruleset_apart()
 
     def __call__(self) -> int:
         """Return 0 in the copy, its pid in this process, and -1 if there is no copy."""
@@ -334,10 +333,27 @@ class _Clone:
             self._python.PyOS_AfterFork_Parent()
         return pid
 
-    def restrict(self, ruleset: int) -> None:
-        """Apply a Landlock ruleset to this process."""
-        if self.libc.syscall(ctypes.c_long(_SYS_LANDLOCK_RESTRICT_SELF), ruleset, 0) != 0:
+    def restrict(self, ruleset: int | None) -> None:
+        """Apply a Landlock ruleset, which also keeps this process out of the prepared one.
+
+        Otherwise a confined call could take the socket from it, and with that the next calls.
+        """
+        used = self._apart if ruleset is None else ruleset
+        number = ctypes.c_long(_SYS_LANDLOCK_RESTRICT_SELF)
+        if used >= 0 and self.libc.syscall(number, used, 0) != 0:
             raise OSError("the ruleset was refused")
+        if self._apart >= 0:
+            os.close(self._apart)
+
+    def _ruleset_apart(self) -> int:
+        """A ruleset that denies nothing else; -1 if this process is not confined by Landlock."""
+        if self.libc.prctl(_PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1:
+            return -1
+        number = ctypes.c_long(_SYS_LANDLOCK_CREATE_RULESET)
+        version = self.libc.syscall(number, None, ctypes.c_size_t(0), 1)
+        rights = (ctypes.c_uint64 * 3)(_LANDLOCK_MAKE_BLOCK, 0, _LANDLOCK_SCOPE_SIGNAL)
+        size = ctypes.c_size_t(24 if version > 5 else 8)  # signals since version 6
+        return int(self.libc.syscall(number, ctypes.byref(rights), size, 0))
 
     def become_job(self) -> None:
         """Adopt the orphans of this process, and end with the process that supervises it."""
@@ -367,8 +383,7 @@ def _become(packet: bytes, fds: list[int], clone: _Clone, surroundings: _Surroun
     given = dict(zip(names.decode().split(), fds))  # noqa: B905 - not in Python 3.9
     cwd, environment = strings[int(count)], strings[int(count) + 1 :]
     clone.become_job()
-    if "ruleset" in given:
-        clone.restrict(given["ruleset"])
+    clone.restrict(given.get("ruleset"))
     for name, number in _NUMBERS.items():
         if name in given:
             os.dup2(given[name], number)

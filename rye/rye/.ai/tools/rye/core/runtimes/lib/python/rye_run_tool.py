@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:wWM1thOvf1aHmvJXeROXFrjQsjNTV_BEWFhPJQkfQKOymYOrA2CaAJLkgacMwhdThjFmk-hYzyQ73nSzh1KHCw==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:c33dbe13b9a73539100277ccb889ff7979fae7396b7b55a6761f1951935aef2c:_nCFgSg83gIiqkvnXiXuBtfi4nmlql5STqAuEipTUTdVuVl_zbTZ_R92mnR3SFQ_XO5paMGLLVMFwZvbM6gMAg==:0cdadc7a57fefd2c
 """Load a Python tool, call it with the parameters on stdin, and print its result.
 
 Usage: ``rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``, which

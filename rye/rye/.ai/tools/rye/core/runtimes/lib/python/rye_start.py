@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:oiS4Q_Vj5YyylOmt_QMupUU3fgKvU96OzGmRgldhAu_tv263Fs_BLVx4f4xy1e0u4J2d0uSsS1XVeCNOOKhWAA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:135ab991fa5dbaa87be26380de6c53542b62ebe670048014f6ab7d111eb78ab3:_uxdieHWu8c_O5Xv9J46rAaIY8PUFkHUNR-5WQyKEXbCYca4TzRycFYuB6CGcN9TBqVH31wMwXD0MK4XXPIyDw==:0cdadc7a57fefd2c
 """Start rye_run_tool.py from its compiled form, which is faster than compiling it in every call.
 
 Usage: ``python -I rye_start.py TOOL_PATH PROJECT_PATH ANCHOR_PATH TOOL_TYPE SOURCE_DIR COMPILED_DIR``;

@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:tw511X7bx5_dDrgBAW31YZ2BSFighTeehfQYOH6Af3MFhPo7bZHfsv8AEQC8sEr6zCC5dfaxMZt8MKmfKKX6DQ==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:3dec87bcd2bfc96ac2fb106103ad1630096ed08d22c0be227d09712133a312af:O73SN32Xyj-CSAfvVkrdl8FuKHUaI3Dzh3OKee2RQJbLkLzJMHnH8Abwz8BalQBZwqrgUE4FTSCB4cigWoiFBQ==:0cdadc7a57fefd2c
 """Text files of a tool: bounded reads and atomic writes."""
 
 # ruff: noqa: PTH104, PTH108, PTH118, PTH120 - pathlib would add to the start of every call

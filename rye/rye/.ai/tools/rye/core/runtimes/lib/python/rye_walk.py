@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:ubOeuhn_3ostqlIWTkzAw3CIvpcdmPwI6OrdULjDXNgtCtCiuDUAcil7KjlQaF5WmRJzccp0gEabUDFtgEOqDg==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:99a79fe6975fcd5126780a19097ba7f4313323c75cabec1f9d5ea42c899add4d:WsXIRa8ScIY0v_g_b148YlvzvT_srxHO3TixKo1oGDgWJaOV5YKMflQNF-rbSl0sQbkk89_w503CE3lRj5P8DA==:0cdadc7a57fefd2c
 """Bounded directory walks, and glob patterns for paths.
 
 Symbolic links are listed but not followed, so that a walk stays inside its folder and ends.

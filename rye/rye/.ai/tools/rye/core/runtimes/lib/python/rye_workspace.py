@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:CQezFz1AUsxhUvbBuAnTWobbglMdkYDp9mXIoH8fkmLzirCyIkMsdruTnd1YQWpfUgGjR_jTzOD6AdfU04bjDg==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:5ddaa0c87e7d7872eb61c7ce3507675aa8cf4311c4404487e685654b3e3f268b:o6w5XKOPopZ6gEa778mNS6-VDYJ0Jw09fXGeMv3Po5H5zdtNZOq--IB_t-wQ0HixANMKw3FAPcVi49IDEEkTAw==:0cdadc7a57fefd2c
 """Paths of a tool: inside the project, and not what runs as code or decides what is trusted.
 
 A path is relative to the project, or absolute. ``..`` and symbolic links are resolved before the

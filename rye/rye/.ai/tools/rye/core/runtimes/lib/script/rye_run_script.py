@@ -1,4 +1,4 @@
-# rye:signed:20261118T124739Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:ZaS0r6Oem3ouDFCj-u3hnkmo0xKczx5NE0zAO1lQSmV9MonYyCQ-CX12Ju_WBSzEZuf6o_oWEQ1J3-E48MjJAA==:d3ecd3f3a3d9689b
+# rye:signed:20261118T125305Z:284b0d1371c0ab82c6243ce705c831233cbcd1cee0b643f4c2b0adf8e779453e:hjb1eEr3M18k0rjTml_sJcxLs9NX5x7d03t-8WKENnYxP1opFrXQLvFYAB40zkRK07_oCMfGnziZWMNum5vpBg==:0cdadc7a57fefd2c
 """Start a script with the interpreter of its first line, and pass it the parameters.
 
 Usage: ``python -I -S rye_run_script.py TOOL_PATH PROJECT_PATH INTERPRETER < call.json``, where

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from rye.batches.backends import Backend
 from rye.batches.backends.local import LocalBackend, default_jobs
 from rye.batches.folder import BatchFolder
 from rye.batches.plan import create
@@ -75,10 +76,9 @@ def write_calls(path: Path, count: int) -> Path:
     return path
 
 
-async def batch_rate(project: Project, root: Path) -> float:
-    """Calls a second of a batch."""
+async def batch_rate(backend: Backend, project: Project, root: Path) -> float:
+    """Calls a second of a batch, when its backend is ready."""
     context = project.context
-    backend = LocalBackend(EMPTY, context, caller=CALLER)
     lines = [json.dumps({"n": n}).encode() for n in range(CALLS)]
     try:
         await backend.open()
@@ -121,7 +121,8 @@ def in_process(project: Project, root: Path) -> list[list[float]]:
     turns = itertools.count()
 
     def batch() -> float:
-        return asyncio.run(batch_rate(project, root / f"turn-{next(turns)}"))
+        backend = LocalBackend(EMPTY, project.context, caller=CALLER)
+        return asyncio.run(batch_rate(backend, project, root / f"turn-{next(turns)}"))
 
     return alternating(ROUNDS, batch, lambda: asyncio.run(execute_rate(project)))
 

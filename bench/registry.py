@@ -20,6 +20,7 @@ BENCHMARKS = (
     "catalogue",
     "resolve",
     "batch",
+    "batch_ray",
     "history",
     "scale",
     "ui",

@@ -16,7 +16,7 @@ CALLS = 100_000_000
 SIZES = (1_000_000, 10_000_000, 100_000_000)
 CORES = 8
 """Of a node."""
-SLOTS = 4 * CORES
+SLOTS = 8 * CORES
 """Calls at once on a node, as the Ray backend chooses by default."""
 INPUT_BYTES, DATA_BYTES = 60, 200
 """A line of the input, and the data of a result."""

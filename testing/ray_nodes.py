@@ -31,6 +31,9 @@ from processes import is_alive
 
 MISSING = "ray is not installed: uv sync --group ray"
 INSTALLED = importlib.util.find_spec("ray") is not None
+# Below `uv run`, the agent of a node would start jobs with `uv run` in a copy of the working
+# directory, which has no environment: workers would crash, and the job would wait for them.
+_SETTINGS = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 class RayNodes:
@@ -48,7 +51,9 @@ class RayNodes:
         self._cpus = cpus
         self._home = tempfile.TemporaryDirectory(prefix="rye-operator-")
         accept_missing_parts(Path(self._home.name))
-        base = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        # Below `uv run`, Ray would start the workers of its jobs by that command, tests and all.
+        uv = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+        base = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **uv}
         base.update(HOME=self._home.name, USER_SPACE=self._home.name)
         self._process = subprocess.Popen(
             [sys.executable, __file__],
@@ -58,7 +63,7 @@ class RayNodes:
             text=True,
             # Ray handles SIGTERM by waiting for work that may never end; stdin ends this process.
             start_new_session=True,
-            env={**base, "RAY_USAGE_STATS_ENABLED": "0", **(env or {})},
+            env={**base, **_SETTINGS, **(env or {})},
         )
         # Clusters that share a folder find each other; names of sockets in it have to be short.
         self._files = tempfile.TemporaryDirectory(

@@ -97,9 +97,9 @@ PARTS = Parts(
 @pytest.mark.parametrize(
     ("nodes", "seconds", "rate", "limit"),
     [
-        (1, 1.0, 32, "the calls themselves"),
+        (1, 1.0, 64, "the calls themselves"),
         (1, 0.001, 4_000, "the nodes' processors"),
-        (1_000, 1.0, 10_000, "the driver"),
+        (1_000, 1.0, 11_111, "the driver"),
     ],
 )
 def test_the_slowest_part_limits_a_forecast(

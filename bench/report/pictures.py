@@ -90,6 +90,14 @@ PICTURES = (
         {"true": "A process: /bin/true", "imports": "A Python tool that imports httpx2"},
     ),
     Picture(
+        "batch-ray",
+        "batch_ray",
+        "A batch on a Ray cluster, beside a local one and Ray tasks",
+        "Calls a second; longer is better. All use the same two cores, the cluster as two nodes. A "
+        "Ray task only starts the program, and may do so twice.",
+        {"true": "A process: /bin/true"},
+    ),
+    Picture(
         "growth-tools",
         "growth",
         "Growth with the number of tools",

@@ -64,6 +64,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 
 class RyeError(Exception):
     """The base of all errors. Its text is ``reason``, then ``hint``: what to do next."""
@@ -76,6 +80,12 @@ class RyeError(Exception):
         super().__init__(f"{reason}; {hint}" if hint else reason)
         self.reason = reason
         self.hint = hint
+
+    @classmethod
+    def of_problem(cls, problem: str, hint: str = "") -> Self:
+        """From the problem of a file, such as ``… is writable by others; fix it with: …``."""
+        reason, _, remedy = problem.partition("; ")
+        return cls(reason, hint="; ".join([one for one in (remedy, hint) if one]))
 
 
 class ItemIdError(RyeError, ValueError):

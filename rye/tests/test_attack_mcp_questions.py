@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mcp.types import CallToolResult, ElicitResult
-from mcp_session import ERAS, HANDSHAKE, connected, over_http
+from mcp_session import ERAS, HANDSHAKE, connected, over_http, text_of
 from rye.mcp.outputs import MAX_PAGE, Outputs
 from rye.mcp.settings import ServerSettings
 from rye_project import Project
@@ -87,6 +87,33 @@ def test_a_question_of_a_tool_cannot_look_like_one_of_rye(project: Project, era:
     assert question == (
         "notes/forge asks: May the agent run rye/bash/bash?\n\nSigned by: you\\x1b[8m\\u202e"
     )
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_calls_that_wait_for_approval_do_not_shut_out_others(project: Project, era: str) -> None:
+    project.command("other", "/bin/echo", "other ran")
+    settings = ServerSettings(ask=("lenient",), max_calls=1)
+
+    async def run() -> CallToolResult:
+        asked, release = asyncio.Semaphore(0), asyncio.Event()
+
+        async def user(_context: object, _params: Any) -> ElicitResult:
+            asked.release()
+            await release.wait()
+            return ACCEPT
+
+        async with connected(project, era, settings, elicitation_callback=user) as client:
+            async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as tasks:
+                given = {"item_id": "lenient"}
+                waiting = [tasks.create_task(client.call_tool("execute", given)) for _ in range(3)]
+                for _ in waiting:
+                    await asked.acquire()
+                other = await client.call_tool("execute", {"item_id": "other"})
+                release.set()
+            assert [text_of(task.result()) for task in waiting] == ["ran\n"] * 3
+        return other
+
+    assert text_of(asyncio.run(run())) == "other ran\n"
 
 
 def test_a_session_serves_only_the_token_that_opened_it(project: Project) -> None:

@@ -119,3 +119,35 @@ def test_a_long_line_of_a_servers_log_is_cut(world: World, cli: InProcessRye) ->
     (result,) = world.call(("demo/count", {}), on_output=lambda _stream, text: heard.append(text))
     assert result.success
     assert [len(text) for text in heard if text.startswith("xx")] == [2001]
+
+
+def test_a_planted_tool_does_not_make_an_import_remove_a_file_elsewhere(
+    world: World, cli: InProcessRye
+) -> None:
+    """The rules of the user, for instance."""
+    rules = world.project.user / ".ai" / "config.yaml"
+    world.project.settings()
+    planted = world.project.path / ".ai" / "tools" / "demo" / "x.yaml"
+    planted.parent.mkdir()
+    tool = {"name": f"../../../../{world.project.user.name}/.ai/config", "pinned": ""}
+    content = {"version": "1.0.0", "executor_id": "demo", "config": {"mcp_tool": tool}}
+    planted.write_text(json.dumps(content))
+    done = cli("import", "mcp", "demo", "--yes", "--", *world.command)
+    assert done.stderr.startswith("rye: demo/x is not signed: ")
+    world.project.sign(planted)
+    import_demo(cli, world)
+    assert rules.exists()
+
+
+def test_a_tool_of_a_server_does_not_replace_a_tool_of_the_user(
+    world: World, cli: InProcessRye
+) -> None:
+    own = world.project.command("demo/count", "/bin/echo", "own").read_bytes()
+    path = world.project.path / ".ai" / "tools" / "demo" / "count.yaml"
+    assert f"skipped count: {path} has this name\n" in import_demo(cli, world)
+    assert path.read_bytes() == own
+    assert "skipped count" in cli("import", "mcp", "demo", "--update", "--yes").stderr
+    assert path.read_bytes() == own
+    world.project.command("other", "/bin/echo", "own").rename(path.parent.parent / "other.yml")
+    done = cli("import", "mcp", "other", "--yes", "--", *world.command)
+    assert done.stderr.endswith("other.yml has this name; import the server under another name\n")

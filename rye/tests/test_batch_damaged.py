@@ -242,3 +242,13 @@ def test_results_of_skipped_lines_share_no_id(
     assert (done.code, "two calls have the id '2': lines 2 and 3" in done.stderr) == (2, True)
     assert ran(project) == {}
     assert not (tmp_path / "b").exists()
+
+
+def test_a_batch_of_a_cluster_resumes_on_this_machine(
+    project: Project, cli: InProcessRye, folder: Path
+) -> None:
+    edited(folder / "manifest.json", lambda one: one["options"].update(on="ray", env=["TOKEN"]))  # type: ignore[attr-defined]
+    cli("batch", "resume", folder, "--on", "local")
+    assert ran(project) == {"13": 1, "14": 1, "15": 1}
+    refused = cli("batch", "resume", folder, "--on", "local", "--env", "TOKEN")
+    assert (refused.code, "--env is for --on ray" in refused.stderr) == (2, True)

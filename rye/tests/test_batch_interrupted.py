@@ -164,3 +164,16 @@ def test_calls_that_outlast_the_grace_are_ended(
     summary = asyncio.run(body())
     assert (summary.done, summary.cut_off, summary.stopped) == (0, 1, "interrupted")
     assert state_of(folder).in_doubt == 1
+
+
+def test_an_interrupt_that_nothing_handles_still_says_how_to_go_on(
+    project: Project, cli: InProcessRye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def third_interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "b"
+    monkeypatch.setattr("rye.batches.running.run_folder", third_interrupt)
+    done = cli("batch", "tools/waits", "calls.jsonl", "--dir", folder)
+    assert done.code == 130
+    assert done.stderr.endswith(f"rye: interrupted; go on with: rye batch resume {folder}\n")

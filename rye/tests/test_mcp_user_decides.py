@@ -23,7 +23,9 @@ from rye.mcp.protocol.types import TextContent
 from rye_project import SUBPROCESS, Project, says
 
 ASK = "the user decides about that: show them this error"
-LIFTS = re.compile(r"rye (?:sign|lock(?! --check)|trust|permissions)\b|--allow(?!-)|_command\(")
+LIFTS = re.compile(
+    r"rye (?:sign|lock(?! --check)|trust|permissions)\b|--allow(?!-)|chmod [g0-9]|_command\("
+)
 SOURCES = Path(rye.errors.__file__).parent
 
 
@@ -127,6 +129,19 @@ def _unapproved(project: Project) -> None:
     project.yaml("it", executor_id=SUBPROCESS, config=config)
 
 
+def _with_open_keys(project: Project) -> None:
+    project.command("it", "/bin/echo")
+    (project.user / ".ai" / "keys").chmod(0o777)
+
+
+def _with_an_open_approval(project: Project) -> None:
+    _unapproved(project)
+    project.fresh_clone = False
+    _ = project.context
+    project.fresh_clone = True
+    (project.user / ".ai" / "approved_projects").chmod(0o777)
+
+
 def _not_enforced(project: Project) -> None:
     project.settings()
     # The settings of a repository cannot be protected if they do not exist, on any machine.
@@ -157,6 +172,18 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path, shipped_system=True)
 
 
+def test_rules_that_others_can_write_refer_to_the_user(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    project.command("it", "/bin/echo")
+    project.settings()
+    config = project.user / ".ai" / "config.yaml"
+    config.chmod(0o666)
+    reason = f"{config} is writable by other users (mode 0666)"
+    assert text_of(_call(project)) == f"{reason}; {ASK}"
+    assert f"{reason}; fix it with: chmod go-w {config}" in caplog.messages
+
+
 @pytest.mark.parametrize(
     ("prepare", "error_type", "reason"),
     [
@@ -169,6 +196,8 @@ def project(tmp_path: Path) -> Project:
         (_unapproved, "UnapprovedProjectError", "have not approved the unsigned parts"),
         (_not_enforced, "NotEnforcedError", "cannot be enforced here"),
         (_not_permitted, "PermissionsError", "which its permissions do not allow"),
+        (_with_open_keys, "KeyStoreError", "keys is writable by other users"),
+        (_with_an_open_approval, "UnapprovedProjectError", "projects is writable by other users"),
     ],
 )
 def test_a_refused_call_refers_to_the_user(

@@ -84,7 +84,7 @@ def parse(line: bytes, number: int) -> Call:
     try:
         given = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("not JSON") from None
+        raise ValueError("not JSON" if line.strip() else "empty") from None
     if not isinstance(given, dict):
         raise ValueError("not an object")
     if given.keys() <= _OWN_KEYS and isinstance(given.get("parameters"), dict):

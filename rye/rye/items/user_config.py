@@ -55,7 +55,7 @@ class UserConfig:
         if stamp != self._stamp:
             fault = guard(self.path, status) or guard_above(self.path)
             if fault:
-                raise PermissionsError(fault)
+                raise PermissionsError.of_problem(fault)
             self._content = self._read()
             self._stamp = stamp
         return self._content

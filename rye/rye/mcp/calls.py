@@ -249,7 +249,8 @@ class Calls:
             from rye.mcp.approval.approver import Approver
 
             self._approver = Approver(self._context, self._settings)
-        asked = await self._approver.approve(call, prepared)
+        with place.set_aside():
+            asked = await self._approver.approve(call, prepared)
         waited = await place.run()
         return asked or waited
 

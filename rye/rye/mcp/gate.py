@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -29,6 +31,10 @@ class Gate:
             raise BusyError(f"the server is busy: at most {limit}", hint="call again later")
         self._inside += 1
 
+    def come_back(self) -> None:
+        """Count a call again that was set aside."""
+        self._inside += 1
+
     def leave(self) -> None:
         """Stop counting a call."""
         self._inside -= 1
@@ -52,7 +58,8 @@ class Gate:
 class Place:
     """One call: it waits from the start of the block, and runs after :meth:`run`.
 
-    A call that waits for the user's approval does not keep others from running.
+    A call that waits for the user's approval does not keep others from waiting and running: its
+    client may never come back.
     """
 
     def __init__(self, gate: Gate) -> None:
@@ -72,6 +79,15 @@ class Place:
         if self._has_slot:
             self._gate.free_slot()
         self._gate.leave()
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """A block during which the call is not counted."""
+        self._gate.leave()
+        try:
+            yield
+        finally:
+            self._gate.come_back()
 
     async def run(self) -> bool:
         """Wait until the call may run; return True if that took time."""

@@ -213,7 +213,7 @@ class ProjectApproval:
                 hint="use a user space that you can write to",
             ) from error
         except KeyFileProblem as problem:
-            raise KeyStoreError(f"the project is not approved yet: {problem}") from None
+            raise KeyStoreError.of_problem(f"the project is not approved yet: {problem}") from None
 
     def withdraw(self) -> bool:
         """Remove the approval; false if there is none. Raises :class:`KeyStoreError`."""
@@ -252,7 +252,7 @@ def hint_for(reason: str) -> str:
 
 
 def _unapproved(use: str, reason: str) -> UnapprovedProjectError:
-    return UnapprovedProjectError(f"{use}, but {reason}", hint=hint_for(reason))
+    return UnapprovedProjectError.of_problem(f"{use}, but {reason}", hint_for(reason))
 
 
 def _status(path: str) -> tuple[int, ...] | None:

@@ -47,7 +47,7 @@ class Signer(Record, frozen=True, kw_only=True):
         try:
             private_key, public_key = ensure_keypair(key_folder)
         except KeyFileError as error:
-            raise KeyStoreError(f"cannot use your key: {error}") from None
+            raise KeyStoreError.of_problem(f"cannot use your key: {error}") from None
         return cls(private_key=private_key, public_key=public_key)
 
     @classmethod

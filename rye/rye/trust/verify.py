@@ -254,7 +254,7 @@ def _untrusted(item_id: str, file: ItemFile, key: str, store: TrustStore) -> Tru
             "and trust it with: rye trust add PUBLIC_KEY.pem",
         )
     if entry.problem:
-        return KeyStoreError(f"{item_id} is signed by key {key}, but {entry.problem}")
+        return KeyStoreError.of_problem(f"{item_id} is signed by key {key}, but {entry.problem}")
     if entry.within is not None:
         import shlex
 

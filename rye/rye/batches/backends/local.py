@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
+import sys
 from typing import TYPE_CHECKING
 
 from rye.batches.backends import WorkerLost
 from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, BatchResult, Call
+from rye.errors import ParameterError
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.executor.run.result import ExecutionResult
 
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
     from rye.executor.run.prepare import VerifiedChain
     from rye.recording.record import Caller
 
+# Measured with confined tools: a call has up to eight while it starts.
+_FILES_OF_CALL = 12
+_FILES_OF_HELPER = 256
 _RAN = frozenset({"ToolFailed", "RequestFailed", "PrimitiveFailed", "UpstreamToolFailed"})
 
 
@@ -30,7 +36,14 @@ class LocalBackend:
         timeout: float | None = None,
         caller: Caller | None = None,
     ) -> None:
-        self.lanes = jobs or default_jobs()
+        most = _most_jobs()
+        if jobs is not None and jobs > most:
+            raise ParameterError(
+                "invalid number of jobs",
+                [f"{jobs} calls at once need more open files than the limit of this process"],
+                hint=f"use at most {most}, or raise the hard limit (ulimit -Hn)",
+            )
+        self.lanes = jobs or min(default_jobs(), most)
         self._item_id = item_id
         self._timeout = timeout
         self._caller = caller
@@ -60,9 +73,17 @@ class LocalBackend:
         await self._executor.aclose()
 
 
+def _most_jobs() -> int:
+    """Calls at once for which the helper, which raises its soft limit, has enough open files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(1, (hard - _FILES_OF_HELPER) // _FILES_OF_CALL)
+
+
 def default_jobs() -> int:
-    """Twice the processors: half of a call is waiting for another process."""
-    return 2 * (os.cpu_count() or 2)
+    """Four for each processor: most of a short call is waiting for other processes."""
+    return 4 * (os.cpu_count() or 1)
 
 
 def result_of(call: Call, result: ExecutionResult) -> BatchResult:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from rye.context import Context
     from rye.executor.run.prepare import VerifiedChain
 
-# While the results of some calls travel, others run.
-_SLOTS_PER_CPU = 4
+# While the results of some calls travel, others run. Fewer slots cost throughput.
+_SLOTS_PER_CPU = 8
 _START_SECONDS = 60.0
 _CLOSE_SECONDS = 5.0
 

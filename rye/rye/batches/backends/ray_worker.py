@@ -24,6 +24,7 @@ from rye.recording.spool import Spool
 if TYPE_CHECKING:
     from rye.executor.run.prepare import VerifiedChain
 
+_GATHERING_SECONDS = 0.01
 Answer = tuple[tuple[Any, ...], bytes | None]
 """The fields of a result, and the record of the run for the driver's history."""
 
@@ -85,6 +86,9 @@ class RayWorker:
         if not self._ended:
             news = self._news = asyncio.Event()
             await news.wait()
+        if len(self._ended) < len(self._running):
+            # A message costs about as much as a call, so others may come along.
+            await asyncio.sleep(_GATHERING_SECONDS)
         ended, self._ended = self._ended, []
         return ended
 

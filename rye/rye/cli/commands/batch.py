@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +101,7 @@ def command() -> None:
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=float,
     help="The time limit of each call.",
 )
 @click.option(
@@ -143,6 +143,7 @@ def run(
     from rye.batches.known import new_folder, remember
     from rye.batches.plan import create
     from rye.batches.running import backend_of
+    from rye.executor.config.build import MAX_SECONDS
 
     if (calls is None) == (pattern is None):
         raise click.UsageError("pass a file of calls, or --each")
@@ -154,7 +155,11 @@ def run(
         raise click.UsageError("--out is the file of the calls; choose another")
     if out is not None and where.contains(out):
         raise click.UsageError("--out is in the folder of the batch; choose another")
-
+    # A resume could not write it either.
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise click.UsageError("--out is not a file in an existing folder; choose another")
+    if options["timeout"] is not None and not 0 < options["timeout"] <= MAX_SECONDS:
+        raise click.UsageError(f"--timeout is not above 0 and at most {MAX_SECONDS}")
     _check_cluster(options)
 
     async def body() -> Summary:
@@ -174,7 +179,7 @@ def run(
         finally:
             await backend.close()
 
-    _end(asyncio.run(body()), where, as_json=as_json)
+    _end(body(), where, as_json=as_json)
 
 
 @command.command()
@@ -203,7 +208,7 @@ def resume(
         # Accepted for the cluster of then, which need not be this one.
         "insecure": cluster["insecure"],
     }
-    _check_cluster(options)
+    _check_cluster({**cluster, "on": options.get("on")})
     where = BatchFolder(folder.absolute(), sync=bool(options.get("sync")))
 
     async def body() -> Summary:
@@ -213,7 +218,7 @@ def resume(
         finally:
             await backend.close()
 
-    _end(asyncio.run(body()), where, as_json=as_json)
+    _end(body(), where, as_json=as_json)
 
 
 @command.command()
@@ -336,21 +341,31 @@ def _lines(calls: Path | None, pattern: str | None, project: Path) -> Iterator[b
             ) from None
 
 
-def _end(summary: Summary, where: BatchFolder, *, as_json: bool) -> None:
+def _end(body: Coroutine[Any, Any, Summary], where: BatchFolder, *, as_json: bool) -> None:
+    """Run the batch, and say how it ended."""
     from rye.cli.output.batch_page import print_summary
 
+    go_on = f"rye batch resume {shlex.quote(str(where.path))}"
+    try:
+        summary = asyncio.run(body)
+    except KeyboardInterrupt:
+        # The third Ctrl-C, or one before the first call.
+        if not (where.path / "manifest.json").exists():
+            raise
+        print_error(f"interrupted; go on with: {go_on}")
+        raise click.exceptions.Exit(130) from None
     print_summary(summary, as_json=as_json)
     for note in summary.notes:
         print_error(note)
     if summary.done < summary.total:
         reason = summary.stopped or "not all calls have a result"
-        print_error(f"{reason}; go on with: rye batch resume {shlex.quote(str(where.path))}")
+        print_error(f"{reason}; go on with: {go_on}")
         if summary.stopped == "interrupted":
             raise click.exceptions.Exit(130)
         raise click.exceptions.Exit(1)
     if unknown := summary.outcomes["unknown"]:
         calls = "1 call" if unknown == 1 else f"{unknown} calls"
-        again = f"rye batch resume {shlex.quote(str(where.path))} --rerun-unknown"
+        again = f"{go_on} --rerun-unknown"
         print_error(f"{calls} may or may not have run; to run them again: {again}")
     if summary.failures:
         raise click.exceptions.Exit(1)

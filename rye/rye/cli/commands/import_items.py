@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rye.cli.imports.items import Imported, fault_of, space_of
+from rye.cli.imports.items import Imported, fault_of, require_signed, space_of
 from rye.cli.imports.servers import Server, servers_in
 from rye.cli.invocation import Invocation
 from rye.cli.output.printing import plain, style
@@ -105,7 +105,8 @@ def import_mcp(
     elif name is None:
         raise click.UsageError("name the server, or pass --from")
     elif update:
-        _require_signed([where.tools / f"{name}.yaml"], context)
+        # Its command is about to run.
+        require_signed(where.tools / f"{name}.yaml", context)
         chosen = [_known_server(name, where.tools / f"{name}.yaml", where.root)]
     elif bool(words) == bool(url):
         raise click.UsageError("pass a command after --, or --url")
@@ -122,21 +123,22 @@ def import_mcp(
         given = Imported(where, server, permissions, token=bool(token))
         if update:
             given = _with_known_choices(given)
-            _require_signed(map(given.tool_path, given.pinned()), context)
         elif given.server_path.exists():
             raise RyeError(
                 f"{given.server_path} exists", hint=f"rye import mcp {server.name} --update"
             )
+        elif taken := given.occupied(given.server_path, {}):
+            raise RyeError(taken, hint="import the server under another name")
         _import(given, context, yes=yes)
 
 
 def _import(given: Imported, context: Context, *, yes: bool) -> None:
     name = given.server.name
+    known = given.pinned(context)
     offered = _offered(given, context)
-    known = given.pinned()
     tools: dict[str, ToolDefinition] = {}
     for tool in offered.values():
-        fault = fault_of(tool, name)
+        fault = fault_of(tool, name) or given.occupied(given.tool_path(tool.name), known)
         if fault:
             click.echo(
                 f"{style('skipped', fg='yellow')} {plain(tool.name)}: {plain(fault)}", err=True
@@ -229,18 +231,6 @@ def _show_change(given: Imported, offered: ToolDefinition) -> None:
     metadata = parse_metadata(read_item(given.tool_path(offered.name), given.space.root))
     for line in differences(metadata, offered, _MAX_LINES):
         click.echo(f"         {plain(line)}")
-
-
-def _require_signed(paths: Iterable[Path], context: Context) -> None:
-    """Raise if a file is not what a trusted key signed.
-
-    Its command is about to run, or what the server says is compared with it.
-    """
-    from rye.trust.operations import verify_paths
-
-    for report in verify_paths(list(paths), context):
-        if report.error is not None:
-            raise report.error
 
 
 def _known_server(name: str, path: Path, root: Path) -> Server:

@@ -19,7 +19,7 @@ from rye.items.metadata import parse_metadata
 from rye.items.reader import read_item
 from rye.spaces.ids import check_item_id
 from rye.spaces.model import Space, SpaceName
-from rye.trust.operations import sign_items
+from rye.trust.operations import sign_items, verify_paths
 from rye.upstream.definition import ToolDefinition
 
 STDIO_RUNTIME = "rye/core/runtimes/mcp_server_runtime"
@@ -46,20 +46,34 @@ class Imported(Record, frozen=True):
         """The file of a tool."""
         return self.space.tools / self.server.name / f"{tool}.yaml"
 
-    def pinned(self) -> dict[str, str]:
-        """The digest of each tool that was imported before."""
+    def pinned(self, context: Context) -> dict[str, str]:
+        """The digest of each tool that was imported before.
+
+        Raises :class:`RyeError` if a file is not what a trusted key signed: the tools that the
+        server offers are compared with it.
+        """
         found: dict[str, str] = {}
         folder = self.space.tools / self.server.name
         for path in sorted(folder.glob("**/*.yaml")):
             metadata = parse_metadata(read_item(path, self.space.root))
             tool = metadata.config.get("mcp_tool")
             if metadata.executor_id == self.server.name and isinstance(tool, Mapping):
-                found[str(tool.get("name"))] = str(tool.get("pinned"))
+                require_signed(path, context)
+                name = str(tool.get("name"))
+                if path == self.tool_path(name):
+                    found[name] = str(tool.get("pinned"))
         return found
+
+    def occupied(self, path: Path, pinned: Mapping[str, str]) -> str:
+        """Why an item cannot be written to ``path``: another item has its name; empty if not."""
+        own = {self.server_path, *map(self.tool_path, pinned)}
+        found = [one for one in path.parent.glob("*") if one.stem == path.stem and one.is_file()]
+        other = next((one for one in sorted(found) if one not in own), None)
+        return "" if other is None else f"{other} has this name"
 
     def write(self, tools: Mapping[str, ToolDefinition], context: Context) -> None:
         """Write and sign the files of the server and of these tools; remove those of others."""
-        for name in self.pinned().keys() - tools.keys():
+        for name in self.pinned(context).keys() - tools.keys():
             self.tool_path(name).unlink(missing_ok=True)
         texts = {self.server_path: self._server_item(context)}
         texts |= {self.tool_path(name): self._tool_item(one) for name, one in tools.items()}
@@ -106,6 +120,13 @@ class Imported(Record, frozen=True):
 
     def _confinement(self) -> dict[str, Any]:
         return {} if self.permissions is None else {"permissions": dict(self.permissions)}
+
+
+def require_signed(path: Path, context: Context) -> None:
+    """Raise :class:`RyeError` if the file is not what a trusted key signed."""
+    (report,) = verify_paths([path], context)
+    if report.error is not None:
+        raise report.error
 
 
 def space_of(name: SpaceName, context: Context) -> Space:

@@ -18,6 +18,7 @@ _STOPPING = "calls under way may finish for 10 s; press Ctrl-C to end them now"
 _CHANGED = "the tool has changed; the batch goes on with the version that it began with"
 _SHOWN = 3
 _BAR = 24
+_MAX_ID = 80
 
 
 class Progress:
@@ -89,11 +90,17 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     echo(f"{summary.done} of {summary.total} calls have a result ({counts or 'nothing ran'})")
     if summary.slowest:
         slow = [
-            f"{plain(one)} {ms / 1000:.2f} s" for ms, one in reversed(summary.slowest[-_SHOWN:])
+            f"{_short(one)} {ms / 1000:.2f} s" for ms, one in reversed(summary.slowest[-_SHOWN:])
         ]
         echo(f"slowest: {', '.join(slow)}")
     for error, count in summary.errors.most_common(_SHOWN):
         echo(f"{count} {'time' if count == 1 else 'times'}: {plain(error)}")
+
+
+def _short(own: str) -> str:
+    """An id on one line."""
+    text = plain(" ".join(own.split()))
+    return text if len(text) <= _MAX_ID else f"{text[:_MAX_ID]}…"
 
 
 def _fields(summary: Summary) -> dict[str, Any]:

@@ -147,6 +147,16 @@ def test_failures_are_grouped_by_what_their_errors_have_in_common(tmp_path: Path
     assert (reading.failed, reading.untimed) == (9, 1)
 
 
+def test_groups_of_the_same_size_keep_their_order_whichever_call_ended_first(
+    tmp_path: Path,
+) -> None:
+    folder = written(tmp_path / "b", 3)
+    add(folder, *[result(n, "failed", error=f"no key {'abc'[n - 1]}") for n in (3, 1, 2)])
+    reading = Reading(folder.path, 3)
+    assert reading.advance(10)
+    assert [one.error for one in reading.failures] == ["no key a", "no key b", "no key c"]
+
+
 def test_the_number_of_groups_and_of_counts_is_bounded(tmp_path: Path) -> None:
     folder = written(tmp_path / "b", 1000)
     words = ["".join(chr(97 + int(digit)) for digit in str(n)) for n in range(1000)]

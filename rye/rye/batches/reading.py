@@ -120,8 +120,8 @@ class Reading:
 
     @property
     def failures(self) -> list[Failures]:
-        """The groups of failures, the largest first."""
-        return sorted(self.groups.values(), key=lambda one: -one.count)
+        """The groups of failures, the largest first, and equal ones by their line."""
+        return sorted(self.groups.values(), key=lambda one: (-one.count, one.examples[0].line))
 
     @property
     def share_read(self) -> float:

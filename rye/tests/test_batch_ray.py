@@ -363,6 +363,7 @@ def test_a_job_of_the_cluster_runs_a_batch(
         capture_output=True,
         text=True,
         check=False,
+        timeout=180,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert "4 of 4 calls have a result (4 ok)\n" in done.stdout

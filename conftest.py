@@ -6,5 +6,5 @@ import os
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Three tests for each two processors: half of a test is waiting for another process."""
-    return max(2, (os.cpu_count() or 2) * 3 // 2)
+    """Two tests for each processor: half of a test is waiting for another process."""
+    return 2 * (os.cpu_count() or 1)

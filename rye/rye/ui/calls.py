@@ -157,11 +157,13 @@ class _Asker:
         question_id = secrets.token_hex(8)
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[question_id] = future
-        self._run.questions[question_id] = WaitingQuestion(question_id, message, schema)
+        waiting = WaitingQuestion(question_id, message, schema)
+        self._run.questions = {**self._run.questions, question_id: waiting}
         try:
             return await future
         finally:
-            self._run.questions.pop(question_id, None)
+            left = {name: one for name, one in self._run.questions.items() if name != question_id}
+            self._run.questions = left
             del self._waiting[question_id]
 
     async def take(self, question_id: str, answer: Mapping[str, Any]) -> str:

@@ -11,6 +11,8 @@ from rye.plaintext import escaped
 
 MAX_RUNS = 200
 """Ended runs are forgotten from this number on, the oldest first."""
+THIS_PAGE = "this page"
+"""The caller of what a person starts on the page."""
 _KEPT = 256 * 1024
 _MAX_TOTAL = 64 * 1024 * 1024
 _MAX_PARAMETERS = 64 * 1024
@@ -102,6 +104,8 @@ class SeenRun:
         """Who calls, in words."""
         self.started = int(time.time() * 1000) if started is None else started
         """Milliseconds since 1970."""
+        self.is_ours = False
+        """True if the process of the page makes the call, and hears of it as of the others."""
         self.project = ""
         self.parameters: Mapping[str, Any] = {}
         self.stdout = SeenOutput()

@@ -56,10 +56,18 @@ class Site:
         page = PresentPage(self.context.user_space) if self.may_run else None
         try:
             async with self._watch.running(), self.calls.running():
-                yield
+                ending = asyncio.create_task(self._end())
+                try:
+                    yield
+                finally:
+                    ending.cancel()
         finally:
             if page is not None:
                 page.close()
+
+    async def _end(self) -> None:
+        await self.stopping.wait()
+        await self.calls.end_replays()
 
     @contextmanager
     def catalogue(self) -> Iterator[Catalogue]:

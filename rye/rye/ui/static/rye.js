@@ -18,12 +18,12 @@ for (const field of document.querySelectorAll("select[data-submit]")) {
 
 // An action may take a while: its button says so, and is not pressed twice.
 for (const form of document.querySelectorAll("form[method=post]")) {
-  form.addEventListener("submit", () => {
-    const button = form.querySelector("button[data-busy]");
-    if (button) {
-      button.disabled = true;
-      button.textContent = button.dataset.busy;
-    }
+  form.addEventListener("submit", (event) => {
+    const button = event.submitter;
+    if (!button?.dataset.busy) return;
+    button.textContent = button.dataset.busy;
+    // Later: the name of a disabled button is not sent.
+    setTimeout(() => { button.disabled = true; });
   });
 }
 

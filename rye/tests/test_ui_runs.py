@@ -262,6 +262,16 @@ def test_a_run_that_is_not_there_is_a_page_of_its_own(acting: Visitor) -> None:
         assert "<b>" not in answer.text
 
 
+def test_a_refused_run_says_why_before_anything_else(project: Project, acting: Visitor) -> None:
+    path = project.tool("tools/unsigned.sh", "echo hi\n", signed=False)
+    text = acting.get(f"/runs/{run_of(project, 'tools/unsigned')}").text
+    why = text.index('<p class="notice bad">tools/unsigned is not signed: ')
+    assert why < text.index("Where the time went")
+    assert f"rye sign {path}</p>" in text
+    # Nothing ran, so there was no interpreter.
+    assert "Interpreter" not in text
+
+
 def test_a_denial_is_recorded_with_its_name_only_if_output_is_kept(project: Project) -> None:
     for item in ("kept/denied", "tools/denied"):
         script = f"echo token > {project.user}/private"

@@ -91,6 +91,9 @@ def test_a_page_is_readable_in_light_dark_and_narrow_windows(
         seen_in_both(shown, name if name != "ui-live" else "")  # nothing runs yet
         shown.set_viewport_size({"width": 360, "height": 700})
         assert not too_wide(shown)
+        for link in shown.get_by_role("navigation", name="Sections").get_by_role("link").all():
+            place = link.bounding_box()
+            assert place["x"] + place["width"] <= 360
 
 
 @pytest.mark.parametrize("name", PAGES)

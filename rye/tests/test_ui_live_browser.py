@@ -105,3 +105,36 @@ def test_an_approval_is_answered_with_a_click_also_without_scripts(
                 shown.get_by_role("link", name="Load the page again").click()
             shown.get_by_role("button", name="Allow").click()
             assert result.result(30) == "added <i>\n"
+
+
+HIDDEN_OR_NOT = """state => {
+    Object.defineProperty(document, "visibilityState", {value: state, configurable: true});
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_many_tabs_do_not_keep_another_one_from_loading_and_go_on_when_they_are_seen(
+    project: Project, visitor: Visitor, browser: Any
+) -> None:
+    with window(browser, visitor) as shown, command(project, "run", "notes/steps"):
+        shown.goto("/live")
+        shown.get_by_role("link", name="notes/steps").click()
+        output = shown.get_by_role("log", name="stdout")
+        output.get_by_text("<b>first</b>").wait_for()
+        shown.evaluate(HIDDEN_OR_NOT, "hidden")
+        # A browser opens six connections to one place.
+        for _ in range(6):
+            tab = shown.context.new_page()
+            tab.goto("/live")
+            tab.evaluate(HIDDEN_OR_NOT, "hidden")
+        (project.path / "on").touch()
+        last = shown.context.new_page()
+        last.goto("/live")
+        last.get_by_role("link", name="notes/steps").wait_for()
+        shown.evaluate(HIDDEN_OR_NOT, "visible")
+        output.get_by_text("second").wait_for()
+        shown.evaluate(HIDDEN_OR_NOT, "hidden")
+        shown.evaluate(HIDDEN_OR_NOT, "visible")
+        (project.path / "go").touch()
+        shown.get_by_role("heading", name="Receipt").wait_for()
+        assert output.inner_text() == "<b>first</b>\nsecond\n"

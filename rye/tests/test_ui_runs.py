@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from histories import records
+from live_session import live_run
 from rye.recording.record import utc_text
 from rye.recording.run_ids import new_run_id
 from rye.ui.access import form_token
@@ -166,6 +168,24 @@ def test_a_replay_that_differs_already_says_that_nothing_has_run(
     assert len(records(project)) == before
 
 
+def test_a_replay_under_way_is_on_the_live_page_and_ends_with_the_page(tmp_path: Path) -> None:
+    project = Project(tmp_path, shipped_system=True)
+    says(project, '[ -e "$PWD.ran" ] && exec sleep 600; touch "$PWD.ran"', "tools/once")
+    path = f"/runs/{run_of(project, 'tools/once')}"
+    with ThreadPoolExecutor() as pool:
+        with served_page(project, "--run") as page:
+            visitor = page.enter()
+            allowed = {"csrf": visitor.form_token(path), "anyway": "on", "yes": "on", "run": "1"}
+            answer = pool.submit(visitor.post, f"{path}/replay", allowed)
+            again = live_run(visitor)
+            assert "called by this page" in visitor.get(again).text
+            assert "Cancel the call" in visitor.get(again).text
+        # The page has ended, with nothing on stderr, although the tool would still run.
+        text = answer.result().text
+    assert "exit: 0 → cancelled" in text
+    assert records(project)[-1]["outcome"] == "cancelled"
+
+
 def test_a_secret_is_given_again_for_a_replay_and_stays_out_of_the_page(
     project: Project, acting: Visitor
 ) -> None:
@@ -240,6 +260,16 @@ def test_a_run_that_is_not_there_is_a_page_of_its_own(acting: Visitor) -> None:
         answer = acting.get(f"/runs/{run_id}")
         assert answer.status == 404, run_id
         assert "<b>" not in answer.text
+
+
+def test_a_refused_run_says_why_before_anything_else(project: Project, acting: Visitor) -> None:
+    path = project.tool("tools/unsigned.sh", "echo hi\n", signed=False)
+    text = acting.get(f"/runs/{run_of(project, 'tools/unsigned')}").text
+    why = text.index('<p class="notice bad">tools/unsigned is not signed: ')
+    assert why < text.index("Where the time went")
+    assert f"rye sign {path}</p>" in text
+    # Nothing ran, so there was no interpreter.
+    assert "Interpreter" not in text
 
 
 def test_a_denial_is_recorded_with_its_name_only_if_output_is_kept(project: Project) -> None:

@@ -11,6 +11,8 @@ import pytest
 from rye.trust.key_format import render_trusted_key, trusted_key
 from rye.trust.operations import trust_add, trust_remove
 from rye.trust.rotation import revoke_key
+from rye.ui import pin_rows
+from rye.ui.site import Site
 from rye_project import Project
 from trust_world import CREATED, Key
 from ui_session import Visitor, served_page
@@ -167,3 +169,22 @@ def test_a_pinned_file_that_was_edited_and_not_signed_is_compared_too(visitor: V
     assert '<span class="added">+echo three</span>' in text
     assert "notes/edited 1.0.0 mismatch" in words(text)
     assert re.search(r"notes/edited changed since pinned pinned [0-9a-f]{12} → now", words(text))
+
+
+def test_a_view_does_not_wait_for_many_lockfiles_and_later_ones_check_the_rest(
+    project: Project, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pin_rows, "_VIEW_SECONDS", 0.0)
+    monkeypatch.setattr(pin_rows, "_AT_LEAST", 1)
+    site = Site(project.context, may_run=False)
+    views = [pin_rows.checked_pins(site) for _ in range(5)]
+    assert [(len(view.checks), view.now, view.total) for view in views] == [
+        (1, 1, 4),
+        (2, 1, 4),
+        (3, 1, 4),
+        (4, 1, 4),
+        (4, 1, 4),
+    ]
+    assert [one.item_id for one in views[-1].bad] == ["notes/again", "notes/edited", "notes/gone"]
+    # Until then, the page waits for the rest here.
+    assert visitor.get("/trust/pins/events").text.endswith("event: reload\ndata: \n\n")

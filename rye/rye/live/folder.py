@@ -100,11 +100,19 @@ def sockets(folder: int) -> Iterator[str]:
 
 def is_own_peer(connection: socket.socket) -> bool:
     """True if the process at the other end runs as this user."""
+    credentials = _credentials(connection)
+    return bool(credentials) and int.from_bytes(credentials[4:8], "little") == os.geteuid()
+
+
+def is_this_process(connection: socket.socket) -> bool:
+    """True if this process is at the other end too."""
+    return int.from_bytes(_credentials(connection)[:4], "little") == os.getpid()
+
+
+def _credentials(connection: socket.socket) -> bytes:
+    """The process, the user and the group at the other end; empty where that cannot be known."""
     option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return False
-    credentials = connection.getsockopt(socket.SOL_SOCKET, option, 12)
-    return int.from_bytes(credentials[4:8], "little") == os.geteuid()
+    return b"" if option is None else connection.getsockopt(socket.SOL_SOCKET, option, 12)
 
 
 def remove(folder: int, name: str) -> None:

@@ -11,9 +11,25 @@ from rye.plaintext import escaped
 
 MAX_RUNS = 200
 """Ended runs are forgotten from this number on, the oldest first."""
+THIS_PAGE = "this page"
+"""The caller of what a person starts on the page."""
 _KEPT = 256 * 1024
 _MAX_TOTAL = 64 * 1024 * 1024
 _MAX_PARAMETERS = 64 * 1024
+
+
+class Shown(NamedTuple):
+    """An output stream at one moment."""
+
+    text: str
+    """What was kept."""
+    end: int
+    """The number of characters so far, also of those that were forgotten."""
+
+    @property
+    def forgotten(self) -> int:
+        """The number of characters before :attr:`text`."""
+        return self.end - len(self.text)
 
 
 class SeenOutput:
@@ -21,9 +37,8 @@ class SeenOutput:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._kept = ""
-        self.end = 0
-        """The number of characters so far, also of those that were forgotten."""
+        self.now = Shown("", 0)
+        """Replaced as a whole, since a page is made in another thread."""
 
     def add(self, data: bytes, *, final: bool = False) -> None:
         """Add bytes as they were written; those that are not UTF-8 are shown as escapes."""
@@ -32,23 +47,17 @@ class SeenOutput:
     def add_text(self, text: str) -> None:
         """Add text."""
         shown = escaped(text.replace("\r\n", "\n"))
-        self.end += len(shown)
-        self._kept = (self._kept + shown)[-_KEPT:]
+        self.now = Shown((self.now.text + shown)[-_KEPT:], self.now.end + len(shown))
 
     @property
     def text(self) -> str:
         """What was kept."""
-        return self._kept
-
-    @property
-    def forgotten(self) -> int:
-        """The number of characters before :attr:`text`."""
-        return self.end - len(self._kept)
+        return self.now.text
 
     def after(self, position: int) -> str:
         """What was added after this number of characters, as far as it was kept."""
-        new = self.end - position
-        return self._kept[-new:] if new > 0 else ""
+        new = self.now.end - position
+        return self.now.text[-new:] if new > 0 else ""
 
 
 class WaitingQuestion(NamedTuple):
@@ -95,6 +104,8 @@ class SeenRun:
         """Who calls, in words."""
         self.started = int(time.time() * 1000) if started is None else started
         """Milliseconds since 1970."""
+        self.is_ours = False
+        """True if the process of the page makes the call, and hears of it as of the others."""
         self.project = ""
         self.parameters: Mapping[str, Any] = {}
         self.stdout = SeenOutput()
@@ -102,7 +113,8 @@ class SeenRun:
         self.pid = 0
         """The first process of the tool, 0 if it is not known."""
         self.part: Part | None = None
-        self.questions: dict[str, WaitingQuestion] = {}
+        self.questions: Mapping[str, WaitingQuestion] = {}
+        """By id; replaced as a whole, as :attr:`SeenOutput.now` is."""
         self.ended: Ended | None = None
         self.told: Told | None = None
 
@@ -118,7 +130,7 @@ class SeenRun:
         if self.ended is None:
             lasted = self.seconds * 1000 if duration_ms is None else duration_ms
             self.ended = Ended(outcome, error, lasted)
-            self.questions.clear()
+            self.questions = {}
             self.told = None
 
 

@@ -14,9 +14,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye.live.folder import connect, open_folder, sockets
+from rye.live.folder import connect, is_this_process, open_folder, sockets
 from rye.live.lines import Lines, line_of, unpacked
 from rye.live.seen import (
+    THIS_PAGE,
     Part,
     SeenOutput,
     SeenRun,
@@ -107,6 +108,7 @@ class _Process:
 
     def __init__(self, connection: socket.socket, runs: SeenRuns) -> None:
         self._connection = connection
+        self._is_ours = is_this_process(connection)
         self._all = runs
         self._runs: dict[str, SeenRun] = {}
         self._numbers = count(1)
@@ -156,7 +158,9 @@ class _Process:
         if len(self._runs) >= _MAX_CALLS:
             raise ValueError("too many calls")
         started = milliseconds_of(run_id)
-        run = SeenRun(run_id, _text(about["item"]), _caller(about), started=started)
+        caller = THIS_PAGE if self._is_ours else _caller(about)
+        run = SeenRun(run_id, _text(about["item"]), caller, started=started)
+        run.is_ours = self._is_ours
         run.project = _text(about["project"])
         run.parameters = shown_parameters(_object(about["parameters"]))
         run.told = Told(

@@ -11,7 +11,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import BusyError
-from rye.live.seen import Part, SeenRun, SeenRuns, Told, WaitingQuestion, shown_parameters
+from rye.live.seen import (
+    THIS_PAGE,
+    Part,
+    SeenRun,
+    SeenRuns,
+    Told,
+    WaitingQuestion,
+    shown_parameters,
+)
 from rye.recording.record import CANCELLED, UI, Caller
 from rye.recording.run_ids import new_run_id
 
@@ -22,8 +30,8 @@ if TYPE_CHECKING:
     from rye.executor.run.prepare import PreparedCall
     from rye.executor.run.result import ExecutionResult
 
-CLIENT = "this page"
 _MAX_CALLS = 32
+_EVERY_SECONDS = 0.1
 
 
 class Calls:
@@ -47,7 +55,7 @@ class Calls:
                 f"the page runs {len(self._tasks)} calls already", hint="wait until one has ended"
             )
         run_id = new_run_id(int(time.time() * 1000))
-        run = SeenRun(run_id, item_id, CLIENT)
+        run = SeenRun(run_id, item_id, THIS_PAGE)
         run.project = str(self._context.project_path)
         self._runs.add(run)
         self._loop.call_soon_threadsafe(self._begin, run, dict(parameters))
@@ -67,6 +75,15 @@ class Calls:
             await asyncio.gather(*tasks, return_exceptions=True)
             if self._executor is not None:
                 await self._executor.aclose()
+
+    async def end_replays(self) -> None:
+        """Cancel replays, which run within their requests, until this is cancelled itself."""
+        while True:
+            for run in self._runs.under_way:
+                if run.is_ours and run.told is not None:
+                    await run.told.cancel()
+            # One that has just begun is not known yet.
+            await asyncio.sleep(_EVERY_SECONDS)
 
     def _begin(self, run: SeenRun, parameters: Mapping[str, Any]) -> None:
         task = asyncio.create_task(self._call(run, parameters))
@@ -157,11 +174,13 @@ class _Asker:
         question_id = secrets.token_hex(8)
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[question_id] = future
-        self._run.questions[question_id] = WaitingQuestion(question_id, message, schema)
+        waiting = WaitingQuestion(question_id, message, schema)
+        self._run.questions = {**self._run.questions, question_id: waiting}
         try:
             return await future
         finally:
-            self._run.questions.pop(question_id, None)
+            left = {name: one for name, one in self._run.questions.items() if name != question_id}
+            self._run.questions = left
             del self._waiting[question_id]
 
     async def take(self, question_id: str, answer: Mapping[str, Any]) -> str:

@@ -119,6 +119,8 @@ class Event(NamedTuple):
 
     name: str
     data: str
+    place: str = ""
+    """How much the reader has with it: sent back by one who lost the stream and opens it again."""
 
 
 def stream(request: Request, events: AsyncIterator[Event]) -> Response:

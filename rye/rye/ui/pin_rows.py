@@ -21,15 +21,20 @@ from rye.ui.tool_files import CHANGED, GONE, NEW, NOT_STORED, ToolFiles, differe
 from rye.ui.tool_rows import drift_of
 
 _MAX_FILES = 5
+_MAX_BAD = 50
+_VIEW_SECONDS = 0.1
+_AT_LEAST = 20
 
 
 class Pins(NamedTuple):
-    """The lockfiles of a project that were checked in the given time."""
+    """The lockfiles of a project, as far as they have been checked since the page was started."""
 
     checks: tuple[PinCheck, ...]
     """Those that do not match first."""
     total: int
     """How many lockfiles there are."""
+    now: int
+    """How many were checked for this view."""
 
     @property
     def bad(self) -> tuple[PinCheck, ...]:
@@ -59,19 +64,32 @@ class Drifts(NamedTuple):
     note: str
 
 
-def checked_pins(site: Site, seconds: float) -> Pins:
-    """Check the lockfiles until the time is over; a later view is faster and gets further."""
-    until = time.monotonic() + seconds
-    checks: list[PinCheck] = []
+def checked_pins(site: Site) -> Pins:
+    """Check lockfiles for a short time; those that it does not suffice for are as a view before.
+
+    Those that were never checked are first; then those that did not match, since somebody may have
+    repaired them; then those whose check is the oldest.
+    """
+    until = time.monotonic() + _VIEW_SECONDS
+    now = 0
     with site.preparer() as preparer:
         locking = Locking(site.context, preparer=preparer)
         paths = locking.lockfiles()
-        for path in paths:
-            if time.monotonic() > until:
+        there = set(paths)
+        # The oldest check is first.
+        known = {path: one for path, one in site.pins.items() if path in there}
+        bad = [path for path, one in known.items() if not one.good][:_MAX_BAD]
+        new = [path for path in paths if path not in known]
+        for path in dict.fromkeys([*new, *bad, *known]):
+            if now >= _AT_LEAST and time.monotonic() > until:
                 break
-            checks.append(locking.check(path))
+            known.pop(path, None)
+            known[path] = locking.check(path)
+            now += 1
+        site.pins = known
         preparer.flush()
-    return Pins(tuple(sorted(checks, key=lambda one: one.good)), len(paths))
+    checks = sorted(known.values(), key=lambda one: (one.good, one.item_id))
+    return Pins(tuple(checks), len(paths), now)
 
 
 def drifts_of(item_id: str, site: Site) -> Drifts:

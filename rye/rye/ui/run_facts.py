@@ -115,7 +115,6 @@ def _facts(record: Mapping[str, Any], owner_of: Callable[[str], str]) -> Iterato
     yield "Exit code", "" if get("exit") is None else str(get("exit"))
     yield "Signal", _signal(get("signal"))
     yield "Error", get("error_type") or ""
-    yield "Reason", get("reason") or ""
     yield "Limit", str(get("limit") or "")
     yield "Called by", " ".join([str(get(n)) for n in ("by", "client", "program") if get(n)])
     yield "Token", get("token") or ""
@@ -126,7 +125,8 @@ def _facts(record: Mapping[str, Any], owner_of: Callable[[str], str]) -> Iterato
     owners = [(owner_of(one), one) for one in get("signers") or ()]
     yield "Signed by", ", ".join([f"{name} ({one})" if name else one for name, one in owners])
     interpreter = get("interpreter") or {}
-    yield "Interpreter", " ".join([str(interpreter.get(n) or "") for n in ("path", "version")])
+    known = [str(interpreter[n]) for n in ("path", "version") if interpreter.get(n)]
+    yield "Interpreter", " ".join(known)
     yield "Parameters", _parameters(record["parameters"])
     yield "Environment", " ".join(get("environment") or ())
     yield from _permissions(record)

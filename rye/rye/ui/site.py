@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from rye.ui.checkup import Checkups
 
 if TYPE_CHECKING:
     from rye.catalogue.catalogue import Catalogue
+    from rye.executor.locks.pins import PinCheck
     from rye.executor.run.prepare import Preparer
     from rye.history.store import History
     from rye.trust.store import TrustStore
@@ -49,6 +51,8 @@ class Site:
         self._trust_lock = threading.Lock()
         self._preparer: Preparer | None = None
         self._preparer_lock = threading.Lock()
+        self.pins: dict[Path, PinCheck] = {}
+        """The last check of each lockfile, for whoever has the preparer."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -56,10 +60,18 @@ class Site:
         page = PresentPage(self.context.user_space) if self.may_run else None
         try:
             async with self._watch.running(), self.calls.running():
-                yield
+                ending = asyncio.create_task(self._end())
+                try:
+                    yield
+                finally:
+                    ending.cancel()
         finally:
             if page is not None:
                 page.close()
+
+    async def _end(self) -> None:
+        await self.stopping.wait()
+        await self.calls.end_replays()
 
     @contextmanager
     def catalogue(self) -> Iterator[Catalogue]:

@@ -43,6 +43,8 @@ async def _lines(events: AsyncIterator[Event], stopping: asyncio.Event) -> Async
                 return
             following = None
             yield text_of(event)
+        # Or the browser would ask again and again, perhaps whoever gets the port next.
+        yield "event: end\ndata:\n\n"
     finally:
         stopped.cancel()
         if following is not None:
@@ -52,4 +54,5 @@ async def _lines(events: AsyncIterator[Event], stopping: asyncio.Event) -> Async
 def text_of(event: Event) -> str:
     """Return an event as its lines; a line end in its data cannot begin another field."""
     data = "".join([f"data: {line}\n" for line in _LINE_END.split(event.data)])
-    return f"event: {event.name}\n{data}\n"
+    place = f"id: {event.place}\n" if event.place else ""
+    return f"event: {event.name}\n{place}{data}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from rye.ui.values import duration, part
 
 _EVERY_SECONDS = 0.2
 _MAX_PIECE = 64 * 1024
+_STREAMS = ("stdout", "stderr")
+_PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
 def overview(request: Request) -> Response:
@@ -60,8 +63,15 @@ def _state(site: Site) -> str:
 async def run_events(request: Request) -> Response:
     """The output of a run from the characters on that the page has."""
     run = _run(request)
-    at = {name: number_in(request, name) for name in ("stdout", "stderr")}
+    at = _place(request) or {name: number_in(request, name) for name in _STREAMS}
     return stream(request, _output(run, at, request.query_params.get("asked", "")))
+
+
+def _place(request: Request) -> dict[str, int] | None:
+    """How much somebody has who had a stream before, as :attr:`Event.place` says it."""
+    sent = request.headers.get("last-event-id") or request.query_params.get("after", "")
+    found = _PLACE.fullmatch(sent)
+    return None if found is None else dict(zip(_STREAMS, map(int, found.groups()), strict=True))
 
 
 async def _output(run: SeenRun, at: dict[str, int], asked: str) -> AsyncIterator[Event]:
@@ -70,10 +80,12 @@ async def _output(run: SeenRun, at: dict[str, int], asked: str) -> AsyncIterator
         for name, position in at.items():
             output = run.stderr if name == "stderr" else run.stdout
             text = output.after(position)
-            at[name] = output.end
+            at[name] = output.now.end - len(text)
             for start in range(0, len(text), _MAX_PIECE):
                 piece = text[start : start + _MAX_PIECE]
-                yield Event("append", json.dumps({"id": f"live-{name}", "text": piece}))
+                at[name] += len(piece)
+                place = ".".join(map(str, at.values()))
+                yield Event("append", json.dumps({"id": f"live-{name}", "text": piece}), place)
         yield _set(f"time-{run.run_id}", duration(run.seconds * 1000))
         yield _set(f"part-{run.run_id}", part(run.part))
         yield _set(f"processes-{run.run_id}", process_text(run))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from lilux.primitives.errors import LiluxError
@@ -24,14 +27,13 @@ from rye.trust.overview import (
 )
 from rye.trust.project_approval import ProjectApproval, UnsignedParts, hint_for, unsigned_parts
 from rye.trust.store import TrustStore
-from rye.ui.page import Page, render
+from rye.ui.page import Event, Page, render, stream
 from rye.ui.paging import page_of
 from rye.ui.pin_rows import checked_pins, drifts_of
 from rye.ui.site import Site, site_of
 from rye.ui.tool_rows import STANDINGS, Mark
 
 _GOOD = {TRUSTED, TRUSTED_FOR_BUNDLE}
-_SHORT_SECONDS, _LONG_SECONDS = 0.1, 1.5
 _MAX_DRIFTS = 10
 _MAX_PROJECTS = 200
 _NOT_TRUSTED = "not-trusted"
@@ -87,7 +89,7 @@ def overview(request: Request) -> Response:
         projects=projects[:_MAX_PROJECTS],
         others=max(len(projects) - _MAX_PROJECTS, 0),
         projects_problem=problem,
-        pins=checked_pins(site, _SHORT_SECONDS),
+        pins=checked_pins(site),
     )
 
 
@@ -122,7 +124,7 @@ def signatures(request: Request) -> Response:
 def pins(request: Request) -> Response:
     """The lockfiles; of those that do not match, the difference between pinned and present."""
     site = site_of(request)
-    found = checked_pins(site, _LONG_SECONDS)
+    found = checked_pins(site)
     shown, pager = page_of(request, found.checks)
     differing = [one for one in shown if not one.good]
     drifts = {one.item_id: None for one in differing if one.state == "mismatch"}
@@ -137,6 +139,20 @@ def pins(request: Request) -> Response:
         kinds=_PIN_KINDS,
         pager=pager,
     )
+
+
+async def pin_events(request: Request) -> Response:
+    """Checks the lockfiles that were never checked, and loads the page again."""
+    return stream(request, _until_checked(site_of(request)))
+
+
+async def _until_checked(site: Site) -> AsyncIterator[Event]:
+    while True:
+        found = await asyncio.to_thread(checked_pins, site)
+        if len(found.checks) == found.total:
+            yield Event("reload", "")
+            return
+        yield Event("set", json.dumps({"id": "checked", "text": f"{len(found.checks):,}"}))
 
 
 def _key_row(entry: KeyEntry, store: TrustStore) -> KeyRow:
@@ -190,4 +206,5 @@ ROUTES = (
     Page("/trust", overview, section="Trust"),
     Page("/trust/signatures", signatures, section="Trust"),
     Page("/trust/pins", pins, section="Trust"),
+    Page("/trust/pins/events", pin_events, section="Trust"),
 )

@@ -132,7 +132,7 @@ def started(project: Project, nodes: RayNodes, folder: Path) -> Iterator[subproc
             process.kill()
 
 
-@pytest.mark.parametrize("victim", ["actor", "node"])
+@pytest.mark.parametrize("victim", ["actor", "node", "helper"])
 def test_a_lost_worker_leaves_its_slots_unknown_and_the_rest_goes_on(
     project: Project, nodes: RayNodes, tmp_path: Path, victim: str
 ) -> None:
@@ -144,11 +144,14 @@ def test_a_lost_worker_leaves_its_slots_unknown_and_the_rest_goes_on(
         pids = {name: psutil.Process(found[0]) for name, found in ran(project).items()}
         lost = {name for name, one in pids.items() if one.pid in below}
         assert len(lost) == 2
-        if victim == "actor":
-            (worker,) = nodes.workers(index)
+        (worker,) = nodes.workers(index)
+        if victim == "node":
+            nodes.kill(index)
+        elif victim == "actor":
             worker.kill()
         else:
-            nodes.kill(index)
+            (helper,) = (one for one in worker.children() if one.name() == "lilux-proc")
+            helper.kill()
         wait_until(
             lambda: not any(is_alive(pids[name]) for name in lost), "its tools end", seconds=2
         )

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from rye.batches.backends import WorkerLost
-from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, BatchResult, Call
+from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, UNKNOWN, BatchResult, Call
 from rye.errors import ParameterError
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.executor.run.result import ExecutionResult
@@ -64,9 +64,10 @@ class LocalBackend:
             caller=self._caller,
             verified=self.verified,
         )
-        if result.metadata.get("error_type") == "HelperError":
+        answer = result_of(call, result)
+        if answer.outcome == UNKNOWN:
             raise WorkerLost
-        return result_of(call, result)
+        return answer
 
     async def close(self) -> None:
         """Close the executor."""
@@ -106,4 +107,7 @@ def outcome_of(result: ExecutionResult) -> str:
         return OK
     if result.metadata.get("timed_out"):
         return TIMEOUT
-    return FAILED if result.metadata.get("error_type") in _RAN else REFUSED
+    kind = result.metadata.get("error_type")
+    if kind == "HelperError":
+        return UNKNOWN
+    return FAILED if kind in _RAN else REFUSED

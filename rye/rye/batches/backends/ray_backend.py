@@ -24,7 +24,7 @@ from rye.batches.backends.ray_records import WorkerRecords, checked_result
 from rye.batches.backends.ray_shipment import chosen, pack
 from rye.batches.backends.ray_worker import RayWorker
 from rye.batches.backends.slots import Slots
-from rye.batches.records import BatchResult, Call
+from rye.batches.records import UNKNOWN, BatchResult, Call
 from rye.errors import ClosureError, ClusterError
 from rye.executor.run.execute import PrimitiveExecutor
 from rye.recording.run_ids import new_run_id
@@ -264,7 +264,11 @@ class _Node:
         call, run_id, future = waiting
         result = checked_result(fields, call, run_id)
         result = self._records.keep(result, record, self.host)
-        if not future.done():
+        if future.done():
+            return
+        if result.outcome == UNKNOWN:  # its helper died, and the worker goes on with another one
+            future.set_exception(WorkerLost)
+        else:
             future.set_result(result)
 
     def _lose(self) -> None:

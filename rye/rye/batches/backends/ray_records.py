@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rye.batches.backends import WorkerLost
-from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, BatchResult
+from rye.batches.records import FAILED, OK, REFUSED, TIMEOUT, UNKNOWN, BatchResult
 from rye.errors import HistoryError
 from rye.recording.record import BATCH
 from rye.recording.settings import HistoryConfig
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rye.batches.records import Call
     from rye.context import Context
 
-_OUTCOMES = (OK, FAILED, REFUSED, TIMEOUT)
+_OUTCOMES = (OK, FAILED, REFUSED, TIMEOUT, UNKNOWN)
 
 
 class WorkerRecords:

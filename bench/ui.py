@@ -89,6 +89,8 @@ def pages_of(visitor: Visitor, ids: list[str]) -> dict[str, str]:
         "the busiest tool": f"/tools/{ids[0]}",
         "the failures of a tool": f"/history?tool={ids[7]}&outcome=failed",
         "a run": newest[1],
+        "who signed what": "/trust/signatures",
+        "the pins": "/trust/pins",
     }
 
 

@@ -24,7 +24,7 @@ from bench.programs import TRUE
 from bench.table import Report, Samples
 
 NODES = 2
-ROUNDS = 3
+ROUNDS = 5
 WARM_UP = 100
 LIMIT = 0.85
 # As many at once on a node as a batch has there.

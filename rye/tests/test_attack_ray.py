@@ -133,7 +133,7 @@ def test_a_key_that_the_operator_revoked_is_refused(project: Project, tmp_path: 
         {"line": 8},
         {"id": "eight"},
         {"attempt": 2},
-        {"outcome": "unknown"},
+        {"outcome": "skipped"},
         {"outcome": "good"},
         {"run_id": "01m7q7g9c7vcma4je9sz"},
     ],

@@ -77,7 +77,7 @@ def fill(project: Project, runs: int) -> int:
     example = {
         "by": "mcp",
         "client": "agent 1.0",
-        "project": "/home/ada/work/notes",
+        "project": "/srv/notes",
         "version": "1.0.0",
         "space": "project",
         "signers": ["397d23cf17675624"],

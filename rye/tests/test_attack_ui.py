@@ -211,7 +211,7 @@ def test_the_page_listens_on_loopback_only(page: Served) -> None:
 def test_another_user_cannot_listen_beside_the_page_on_the_ipv6_address(
     project: Project, page: Served
 ) -> None:
-    """Browsers try ``::1`` first, and would send the link and the cookie to whoever listens."""
+    """Browsers try ``::1`` first, and would send the link and the cookie to a listener there."""
     if not Path("/proc/net/if_inet6").exists():
         pytest.skip("this machine has no IPv6")
     for address in ("::1", "::"):

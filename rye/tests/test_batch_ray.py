@@ -214,7 +214,7 @@ def test_a_cluster_elsewhere_that_answers_anybody_is_refused(nodes: RayNodes) ->
     with pytest.raises(ClusterError) as caught:
         require_authentication(nodes.address, ["127.0.0.1", "192.0.2.1"])
     assert str(caught.value) == (
-        f"the cluster at {nodes.address} has no authentication: whoever reaches it can run "
+        f"the cluster at {nodes.address} has no authentication: anyone who reaches it can run "
         "programs on its nodes, and read what you send; "
         "start it with RAY_AUTH_MODE=token, or accept that with --insecure"
     )

@@ -48,7 +48,7 @@ X86 = platform.machine() == "x86_64"
         "import resource; resource.prlimit(int(a[0]), resource.RLIMIT_CPU, (0, 0))",
         "open(f'/proc/{a[0]}/mem', 'rb')",
         "open(f'/proc/{a[0]}/environ', 'rb')",
-        "open(f'/proc/{a[0]}/root/etc/passwd')",
+        "open(os.path.join('/proc', a[0], 'root', 'etc', 'passwd'))",
         "os.readlink(f'/proc/{a[0]}/cwd')",
         "os.readlink(f'/proc/{a[0]}/fd/0')",
     ],

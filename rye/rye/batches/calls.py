@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lilux.record import Record
+from lilux.schemas.json_shape import json_fault
 
 from rye.batches.records import Call
 from rye.errors import ParameterError
@@ -91,18 +92,10 @@ def parse(line: bytes, number: int) -> Call:
         own = given.get("id", number)
         if isinstance(own, bool) or not isinstance(own, str | int) or own == "":
             raise ValueError("the id is not a text or an integer")
-        if not _is_unicode(str(own)):
+        if json_fault(str(own)):
             raise ValueError("the id has half of a pair of surrogates")
         return Call(number, str(own), given["parameters"])
     return Call(number, str(number), given)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def bad_line(text: bytes, number: int) -> tuple[Call, str] | None:

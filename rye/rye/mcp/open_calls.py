@@ -152,7 +152,7 @@ class OpenCall:
                 try:
                     await asyncio.wait({by_client, by_page}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    # A client that was asked is told that the question is withdrawn.
+                    # If the client was asked, this withdraws the question.
                     await cancel_and_wait(by_client)
                 return by_page.result() if by_page.done() else by_client.result()
 

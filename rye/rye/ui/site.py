@@ -52,7 +52,7 @@ class Site:
         self._preparer: Preparer | None = None
         self._preparer_lock = threading.Lock()
         self.pins: dict[Path, PinCheck] = {}
-        """The last check of each lockfile, for whoever has the preparer."""
+        """The last check of each lockfile; the lock of the preparer guards it."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -43,7 +43,7 @@ async def _lines(events: AsyncIterator[Event], stopping: asyncio.Event) -> Async
                 return
             following = None
             yield text_of(event)
-        # Or the browser would ask again and again, perhaps whoever gets the port next.
+        # Otherwise the browser would keep asking, even a program that gets this port later.
         yield "event: end\ndata:\n\n"
     finally:
         stopped.cancel()

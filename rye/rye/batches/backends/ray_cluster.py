@@ -130,7 +130,7 @@ def require_authentication(head: str, addresses: Iterable[str]) -> None:
         return
     if _answers_anybody(head):
         raise ClusterError(
-            f"the cluster at {head} has no authentication: whoever reaches it can run programs "
+            f"the cluster at {head} has no authentication: anyone who reaches it can run programs "
             "on its nodes, and read what you send",
             hint="start it with RAY_AUTH_MODE=token, or accept that with --insecure",
         )

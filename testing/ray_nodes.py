@@ -51,9 +51,7 @@ class RayNodes:
         self._cpus = cpus
         self._home = tempfile.TemporaryDirectory(prefix="rye-operator-")
         accept_missing_parts(Path(self._home.name))
-        # Below `uv run`, Ray would start the workers of its jobs by that command, tests and all.
-        uv = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-        base = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **uv}
+        base = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         base.update(HOME=self._home.name, USER_SPACE=self._home.name)
         self._process = subprocess.Popen(
             [sys.executable, __file__],
